@@ -1,0 +1,28 @@
+# Two commands on a fresh machine (Python >= 3.11, git, make): `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.demo-ready
+	$(BIN)/frpcag demo
+
+test: $(VENV)/.test-ready
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.lint-ready
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+$(VENV)/.demo-ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+$(VENV)/.%-ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -e '.[$*]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .hypothesis .ruff_cache .mypy_cache

@@ -1,0 +1,11 @@
+"""Robust PCA and clustering on graphs (Shahid et al. 2016, *Fast Robust PCA on Graphs*)."""
+
+from frpcag.clustering import FRPCAGClustering
+from frpcag.estimator import FRPCAG
+from frpcag.graphs import Graph, build_graph
+from frpcag.problem import Problem
+from frpcag.solvers import Solution, solve
+
+__version__ = "0.1.0"
+
+__all__ = ["FRPCAG", "FRPCAGClustering", "Graph", "Problem", "Solution", "build_graph", "solve"]

@@ -1,0 +1,137 @@
+"""CPU kernels: one fused pass over row tiles per solver step, compiled by Numba on first use.
+
+The kernels are serial and release the GIL; the backend runs disjoint row ranges in its own threads. Numba's own
+thread pool is not used: it aborts the process when two threads enter it at once.
+
+Arrays are padded with zeros to whole tiles of rows and whole vectors of columns, so no loop has a remainder; padding
+has no edges and no data term, so it stays zero and adds nothing to the sums. Every number that leaves a kernel is
+summed per tile, and the tiles do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+
+from frpcag.backends.numba_vectors import LANES, gathered_sum, transpose_block
+
+# Rows per tile. A tile is transposed so that the feature gather reads whole vectors of samples.
+TILE = 64
+
+
+# Sums may be reordered, which makes them vectors. No "nnan": missing entries are NaN in X and must stay so.
+FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
+
+
+def _compile(function: Callable) -> Callable:
+    """Compile lazily; cached on disk where a folder for it is writable, else for this process only."""
+    try:
+        return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy", cache=True)(function)
+    except RuntimeError:  # numba finds no writable cache folder
+        return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+
+
+_sum_narrow = gathered_sum(LANES)
+_sum_wide = gathered_sum(TILE)
+
+
+def _gradient_tile(Y, first, ptr1, idx1, val1, ptr2, idx2, val2, Yt, Gt, G):
+    """Write a tile of rows of ``2 gamma1 L1 Y + 2 gamma2 Y L2`` to ``G``; the factors are in val1, val2."""
+    p = Y.shape[1]
+    if ptr2.size > 1:
+        for f in range(0, p, LANES):
+            for s in range(0, TILE, LANES):
+                transpose_block(Y, first + s, f, Yt, f, s)
+        for f0 in range(0, p, LANES):
+            Gt[:] = 0
+            for f in range(f0, f0 + LANES):
+                _sum_wide(Yt, idx2, val2, ptr2[f], ptr2[f + 1], 0, Gt, f - f0, 0)
+            for s in range(0, TILE, LANES):
+                transpose_block(Gt, 0, s, G, s, f0)
+    else:
+        G[:] = 0
+    if ptr1.size > 1:
+        wide = p - p % TILE
+        for s in range(TILE):
+            start, stop = ptr1[first + s], ptr1[first + s + 1]
+            for f in range(0, wide, TILE):
+                _sum_wide(Y, idx1, val1, start, stop, f, G, s, f)
+            for f in range(wide, p, LANES):
+                _sum_narrow(Y, idx1, val1, start, stop, f, G, s, f)
+
+
+def _step_rows(X, Y, U, Y_next, graphs, scratch, lam, keep, edge, limit, momentum, tiles, sums):
+    """Do the tiles ``tiles``: gradient step, prox, momentum; partial sums of each tile go to ``sums``."""
+    p = Y.shape[1]
+    ptr1, idx1, val1, ptr2, idx2, val2 = graphs
+    Yt, Gt, G = scratch
+    zero = lam - lam
+    for tile in range(tiles[0], tiles[1]):
+        first = tile * TILE
+        gradient_tile(Y, first, ptr1, idx1, val1, ptr2, idx2, val2, Yt, Gt, G)
+        change, norm, restart = 0.0, 0.0, 0.0
+        for s in range(TILE):
+            x, y, u, y_next, g = X[first + s], Y[first + s], U[first + s], Y_next[first + s], G[s]
+            # One row is summed in the arrays' precision: widening every number would halve the speed.
+            row_change, row_norm, row_restart = zero, zero, zero
+            for f in range(p):
+                z = y[f] - lam * g[f]
+                d = z - x[f]
+                new = x[f] + keep * d
+                new = z - limit if d > edge else new
+                new = z + limit if d < -edge else new
+                new = new if new == new else z
+                move = new - u[f]
+                ahead = new + momentum * move
+                u[f] = new
+                y_next[f] = ahead
+                row_change += (ahead - y[f]) * (ahead - y[f])
+                row_norm += y[f] * y[f]
+                row_restart += (y[f] - new) * move
+            change += row_change
+            norm += row_norm
+            restart += row_restart
+        sums[tile, 0], sums[tile, 1], sums[tile, 2] = change, norm, restart
+
+
+def _gap_rows(X, U, graphs, scratch, loss, delta, lo, hi, tiles, sums):
+    """Do the tiles ``tiles`` of a certificate: data term, <V, U>, <V, X>, <V, V> and max |V|, in float64."""
+    p = U.shape[1]
+    ptr1, idx1, val1, ptr2, idx2, val2 = graphs
+    Yt, Gt, G = scratch
+    for tile in range(tiles[0], tiles[1]):
+        first = tile * TILE
+        gradient_tile(U, first, ptr1, idx1, val1, ptr2, idx2, val2, Yt, Gt, G)
+        data, VU, VX, VV, V_low, V_high = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for s in range(TILE):
+            x, u, g = X[first + s], U[first + s], G[s]
+            for f in range(p):
+                seen = x[f] == x[f]
+                v = float(g[f])
+                VU += v * u[f]
+                VX += v * x[f] if seen else min(v * lo, v * hi)
+                v = v if seen else 0.0
+                VV += v * v
+                V_low = min(V_low, v)
+                V_high = max(V_high, v)
+            if loss == 0:
+                for f in range(p):
+                    r = abs(float(x[f]) - float(u[f]))
+                    data += r if r == r else 0.0
+            elif loss == 1:
+                for f in range(p):
+                    r = float(x[f]) - float(u[f])
+                    data += r * r if r == r else 0.0
+            else:
+                for f in range(p):
+                    r = abs(float(x[f]) - float(u[f]))
+                    r = r if r == r else 0.0
+                    data += r - delta / 2 if r > delta else r * r / (2 * delta)
+        sums[tile, 0], sums[tile, 1], sums[tile, 2], sums[tile, 3] = data, VU, VX, VV
+        sums[tile, 4] = max(-V_low, V_high)
+
+
+gradient_tile = _compile(_gradient_tile)
+step_rows = _compile(_step_rows)
+gap_rows = _compile(_gap_rows)

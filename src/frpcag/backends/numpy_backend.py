@@ -1,0 +1,54 @@
+"""The reference backend: one solver step in the words of ``problem.py``, nothing clever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frpcag.backends.base import StepScalars
+from frpcag.problem import Array, Certificate, Problem, certificate, gradient, prox
+
+
+@dataclass
+class NumpyState:
+    """Iterates of the solver."""
+
+    problem: Problem
+    lam: float  # step size, the paper's lambda
+    U: Array
+    Y: Array
+
+
+class NumpyBackend:
+    """Plain NumPy and SciPy."""
+
+    name = "numpy"
+
+    def __init__(self, *, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def load(self, problem: Problem, *, step: float, U0: Array | None = None) -> NumpyState:
+        """Return the state at ``U = Y = U0``; missing entries start at zero."""
+        U = np.nan_to_num(problem.X, nan=0.0) if U0 is None else np.array(U0, dtype=problem.X.dtype)
+        return NumpyState(problem, step, U, U.copy())
+
+    def step(self, state: NumpyState, *, momentum: float) -> StepScalars:
+        """Do one step of Shahid et al. 2016, Algorithm 1."""
+        Y, U_old = state.Y, state.U
+        U = prox(state.problem, Y - state.lam * gradient(state.problem, Y), state.lam)
+        Y_next = U + U.dtype.type(momentum) * (U - U_old)
+        state.U, state.Y = U, Y_next
+        return StepScalars(
+            change=float(np.sum(np.square(Y_next - Y, dtype=np.float64))),
+            norm=float(np.sum(np.square(Y, dtype=np.float64))),
+            restart=float(np.sum((Y - U) * (U - U_old), dtype=np.float64)),
+        )
+
+    def gap(self, state: NumpyState) -> Certificate:
+        """Return objective and dual bound at ``U``."""
+        return certificate(state.problem, state.U)
+
+    def unload(self, state: NumpyState) -> Array:
+        """Return ``U``."""
+        return state.U

@@ -1,0 +1,170 @@
+"""FRPCAGClustering: FRPCAG, then labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from frpcag.estimator import FRPCAG
+from frpcag.factorize import gram_svd
+from frpcag.graphs import build_graph
+from frpcag.graphs.laplacian import low_eigenpairs
+from frpcag.solvers import Progress
+
+Array = np.ndarray
+
+ASSIGNMENTS = ("auto", "spectral", "kmeans", "components")
+
+
+class FRPCAGClustering(ClusterMixin, BaseEstimator):
+    """Clusters of corrupted data: clean it with :class:`FRPCAG`, then label the samples.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    assign : {"auto", "spectral", "kmeans", "components"}, default="auto"
+        "spectral" rebuilds the sample graph from the clean data and clusters it spectrally; "kmeans" runs
+        k-means on the clean data, as the paper does; "components" runs it on the ``n_components`` principal
+        components ``W``. "auto" is "spectral".
+    n_init : int, default=10
+        Starts of k-means; the best is kept.
+    n_components, gamma1, gamma2, n_neighbors, sample_graph, feature_graph, sigma, laplacian, loss, huber_delta, \
+center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_state, n_jobs, callback
+        As in :class:`FRPCAG`. ``random_state`` also seeds k-means.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each sample.
+    estimator_ : FRPCAG
+        The fitted model behind the labels.
+    n_iter_ : int
+        Its solver steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag import FRPCAGClustering
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(3 * rng.normal(size=(3, 20)), 20, axis=0) + rng.normal(size=(60, 20))
+    >>> labels = FRPCAGClustering(3, random_state=0).fit_predict(X)
+    >>> [len(set(labels[i : i + 20])) for i in (0, 20, 40)]
+    [1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        assign: str = "auto",
+        n_init: int = 10,
+        n_components: int | float | None = None,
+        gamma1: str | float = "auto",
+        gamma2: str | float = "auto",
+        n_neighbors: int = 10,
+        sample_graph="auto",
+        feature_graph="auto",
+        sigma: str | float = "auto",
+        laplacian: str = "normalized",
+        loss: str = "l1",
+        huber_delta: float = 1.0,
+        center: bool = True,
+        scale: bool = False,
+        n_refine: int = 0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        stop: str = "gap",
+        backend: str = "auto",
+        feature_shape: tuple[int, int] | None = None,
+        random_state=None,
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], object] | None = None,
+    ):
+        self.n_clusters = n_clusters
+        self.assign = assign
+        self.n_init = n_init
+        self.n_components = n_components
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.n_neighbors = n_neighbors
+        self.sample_graph = sample_graph
+        self.feature_graph = feature_graph
+        self.sigma = sigma
+        self.laplacian = laplacian
+        self.loss = loss
+        self.huber_delta = huber_delta
+        self.center = center
+        self.scale = scale
+        self.n_refine = n_refine
+        self.tol = tol
+        self.max_iter = max_iter
+        self.stop = stop
+        self.backend = backend
+        self.feature_shape = feature_shape
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(self, X, y=None):
+        """Clean ``X`` and label its samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        FRPCAGClustering
+            The fitted estimator.
+        """
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if self.assign not in ASSIGNMENTS:
+            raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
+        if int(self.n_clusters) != self.n_clusters or not 1 <= self.n_clusters <= X.shape[0]:
+            raise ValueError(f"n_clusters={self.n_clusters!r} must be an integer from 1 to n_samples={X.shape[0]}.")
+        random_state = check_random_state(self.random_state)
+        shared = set(FRPCAG().get_params(deep=False)) - {"random_state"}
+        params = {name: getattr(self, name) for name in shared}
+        self.estimator_ = FRPCAG(random_state=random_state, **params).fit(X)
+        self.n_iter_ = self.estimator_.n_iter_
+        points = self._points(self.estimator_, random_state)
+        self.labels_ = KMeans(self.n_clusters, n_init=self.n_init, random_state=random_state).fit_predict(points)
+        return self
+
+    def _points(self, model: FRPCAG, random_state) -> Array:
+        """Return the points that k-means labels."""
+        U = model.low_rank_
+        if self.assign == "components":
+            return model.embedding_ / np.where(model.singular_values_ > 0, model.singular_values_, 1)
+        if self.assign == "kmeans":
+            # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
+            W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
+            return W * Sigma
+        graph = build_graph(
+            U,
+            n_neighbors=min(self.n_neighbors, len(U) - 1),
+            random_state=random_state,
+            n_jobs=self.n_jobs,
+        )
+        return spectral_embedding(graph.laplacian, self.n_clusters, random_state=random_state)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def spectral_embedding(L, n_clusters: int, *, random_state=None) -> Array:
+    """Return the rows of the lowest eigenvectors of ``L``, scaled to unit length (Ng, Jordan and Weiss 2002)."""
+    _, vectors = low_eigenpairs(L, min(n_clusters, L.shape[0]), random_state=random_state)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms > 0, norms, 1)

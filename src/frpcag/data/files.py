@@ -1,0 +1,226 @@
+"""One matrix out of a file: npy, npz, csv, parquet, mat, h5; nothing in a file is ever unpickled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+from scipy import sparse
+
+from frpcag.data.delimited import read_delimited
+
+Array = np.ndarray
+
+_WITH_KEY = (".npz", ".mat", ".h5", ".hdf5")
+_PICKLED = (
+    "holds pickled Python objects, which are never loaded, because a pickle can run code; save numbers "
+    "instead, with numpy.save(file, X.astype(float))."
+)
+
+
+def read_matrix(path: str | os.PathLike, *, key: str | None = None) -> tuple[Array, list[str] | None]:
+    """Read one real matrix of shape (n_samples, n_features) from a file.
+
+    Parameters
+    ----------
+    path : path
+        A file whose suffix names its format: ``.npy``, ``.npz``, ``.csv`` (or ``.tsv``), ``.parquet``,
+        ``.mat``, ``.h5`` or ``.hdf5``. A csv file may start with a line of feature names; its empty cells
+        become NaN.
+    key : str or None, default=None
+        Which array of an npz, mat or h5 file (there a path such as ``"group/X"``); needed only when the
+        file holds several.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The matrix, in the dtype of the file; float64 from csv.
+    feature_names : list of str or None
+        Column names of a csv or parquet file.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        When ``path`` is not there, or is a folder.
+    ValueError
+        When the file is empty, damaged, pickled, of an unknown format, or does not hold one real matrix.
+    ImportError
+        When the format needs the extra ``frpcag[io]``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from frpcag.data import read_matrix
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "table.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("height,width\\n1,2\\n3,\\n")
+    ...     read_matrix(path)
+    (array([[ 1.,  2.],
+            [ 3., nan]]), ['height', 'width'])
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    _check_path(path, suffix)
+    if key is not None and suffix not in _WITH_KEY:
+        raise ValueError(f"key={key!r} does not apply to {path}: a {suffix} file holds one matrix; drop key.")
+    X, names = _READERS[suffix](path, key)
+    return _check_matrix(X, path), names
+
+
+def _check_path(path: Path, suffix: str) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; pass the path of a file in it.")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}; check the path (working folder: {Path.cwd()}).")
+    if suffix not in _READERS:
+        raise ValueError(
+            f"{path} has the suffix {suffix!r}, which is not one of {', '.join(_READERS)}; convert the file, "
+            "for example with numpy.save."
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty; write it again.")
+
+
+def _check_matrix(X: Array, path: Path) -> Array:
+    if X.dtype.kind == "c":
+        raise ValueError(f"{path} holds complex numbers ({X.dtype}); a real matrix is needed; save X.real or abs(X).")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path} holds values of dtype {X.dtype} (text, cells, structures) instead of numbers; save a "
+            "numeric matrix."
+        )
+    if X.ndim != 2:
+        raise ValueError(
+            f"{path} holds an array of shape {X.shape}; a matrix (n_samples, n_features) is needed; save "
+            "X.reshape(n_samples, -1)."
+        )
+    if X.size == 0:
+        raise ValueError(f"{path} holds a matrix of shape {X.shape}, without entries; write it again.")
+    return X
+
+
+def _choose(path: Path, key: str | None, names: list[str]) -> str:
+    """Return the name of the array to read: ``key``, or the only one there is."""
+    listed = ", ".join(names)
+    if key is not None:
+        if key not in names:
+            raise ValueError(f"key={key!r} is not in {path}; pass one of {listed or '(it holds no array)'}.")
+        return key
+    if not names:
+        raise ValueError(f"{path} holds no array; write it again.")
+    if len(names) > 1:
+        raise ValueError(f"{path} holds several arrays; pass key, one of {listed}.")
+    return names[0]
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what a parser raises on damaged bytes, which can be nearly anything, into one clear error."""
+    try:
+        yield
+    except Exception as error:
+        if "allow_pickle" in str(error):
+            raise ValueError(f"{path} {_PICKLED}") from None
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{path} is damaged, truncated, or not a {path.suffix} file ({reason}); write it or copy it again."
+    )
+
+
+def _read_numpy(path: Path, key: str | None) -> tuple[Array, None]:
+    with path.open("rb") as file:
+        magic = file.read(6)
+        if magic[:1] == b"\x80":
+            raise ValueError(f"{path} {_PICKLED}")
+        # numpy.load takes any other bytes for a pickle and says so, which would mislead.
+        if magic != b"\x93NUMPY" and magic[:2] != b"PK":
+            raise _damaged(path, "it does not start like one")
+        file.seek(0)
+        with _reading(path):
+            loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded, None
+        name = _choose(path, key, loaded.files)
+        with _reading(path):
+            return np.asarray(loaded[name]), None
+
+
+def _read_csv(path: Path, key: str | None) -> tuple[Array, list[str] | None]:
+    return read_delimited(path)
+
+
+def _read_parquet(path: Path, key: str | None) -> tuple[Array, list[str]]:
+    try:
+        import pandas
+        import pyarrow  # noqa: F401  pandas reads parquet through it
+    except ImportError as error:
+        raise ImportError(f"reading {path} needs pandas and pyarrow; install frpcag[io].") from error
+    with _reading(path):
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    names = [str(name) for name in frame.columns]
+    wrong = [
+        f"{name} ({dtype})"
+        for name, dtype in zip(names, frame.dtypes, strict=True)
+        if not pandas.api.types.is_numeric_dtype(dtype)
+    ]
+    if wrong:
+        raise ValueError(f"{path} has columns without numbers: {', '.join(wrong)}; drop or encode them before saving.")
+    if all(isinstance(dtype, np.dtype) for dtype in frame.dtypes):
+        return frame.to_numpy(), names
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan), names
+
+
+def _read_mat(path: Path, key: str | None) -> tuple[Array, None]:
+    with path.open("rb") as file:
+        if file.read(10) == b"MATLAB 7.3":
+            # Such a file is HDF5, with the rows of MATLAB stored as columns.
+            X, _ = _read_h5(path, key)
+            return X.T, None
+    with _reading(path):
+        names = [name for name, _, _ in scipy.io.whosmat(str(path), appendmat=False)]
+    name = _choose(path, key, names)
+    with _reading(path):
+        X = scipy.io.loadmat(str(path), variable_names=[name], appendmat=False)[name]
+    return X.toarray() if sparse.issparse(X) else np.asarray(X), None
+
+
+def _read_h5(path: Path, key: str | None) -> tuple[Array, None]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError(f"reading {path} needs h5py; install frpcag[io].") from error
+    names: list[str] = []
+
+    def note(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset) and not name.startswith("#refs#"):
+            names.append(name)
+
+    with _reading(path):
+        file = h5py.File(path, "r")
+    with file:
+        with _reading(path):
+            file.visititems(note)
+        name = _choose(path, key if key is None else key.strip("/"), names)
+        with _reading(path):
+            return np.asarray(file[name][()]), None
+
+
+_READERS: dict[str, Callable[[Path, str | None], tuple[Array, list[str] | None]]] = {
+    ".npy": _read_numpy,
+    ".npz": _read_numpy,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+    ".mat": _read_mat,
+    ".h5": _read_h5,
+    ".hdf5": _read_h5,
+}

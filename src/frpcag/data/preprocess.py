@@ -1,0 +1,128 @@
+"""Centring and scaling of the features before the solve, and back to the units of X after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+Array = np.ndarray
+
+# Entries converted to float64 at a time: 8 MiB of scratch, whatever the size of X.
+_BLOCK_ENTRIES = 1 << 20
+
+
+def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array, Array]:
+    """Return a centred and scaled copy of ``X`` with the mean and standard deviation that undo it.
+
+    Parameters
+    ----------
+    X : array-like or scipy sparse matrix of shape (n_samples, n_features)
+        The data, left untouched. A sparse matrix is made dense.
+    center : bool
+        Subtract the mean of each feature.
+    scale : bool
+        Divide each feature by its standard deviation about its mean, also when ``center`` is False.
+        A constant feature is divided by 1.
+
+    Returns
+    -------
+    Xc : ndarray of shape (n_samples, n_features)
+        A new C-ordered array, float32 where ``X`` is float32 and float64 otherwise.
+    mean : ndarray of shape (n_features,)
+        What was subtracted, float64; zeros without ``center``.
+    std : ndarray of shape (n_features,)
+        What was divided by, float64; ones without ``scale``.
+
+    Notes
+    -----
+    Sums accumulate in float64 over blocks of rows, so a memory-mapped ``X`` is read block by block and
+    the result is the only array of its size that is made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.data import center_and_scale
+    >>> Xc, mean, std = center_and_scale(np.array([[1.0, 5.0], [3.0, 5.0]]), center=True, scale=True)
+    >>> Xc
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    >>> mean, std
+    (array([2., 5.]), array([1., 1.]))
+    """
+    if sparse.issparse(X):
+        X = out = X.astype(_float_dtype(X.dtype)).toarray(order="C")
+    else:
+        X, out = np.asarray(X), None
+    if X.ndim != 2 or X.shape[0] == 0:
+        raise ValueError(
+            f"X has shape {X.shape}; it must have two dimensions (n_samples, n_features) and at least one "
+            "sample; reshape it or add samples."
+        )
+    dtype = _float_dtype(X.dtype)
+    mean, std = _column_moments(X, eps=np.finfo(dtype).eps, with_mean=center or scale, with_std=scale)
+    if not center:
+        mean = np.zeros(X.shape[1])
+    if out is None:
+        out = np.empty(X.shape, dtype=dtype)
+    for rows in _row_blocks(X.shape):
+        out[rows] = (X[rows] - mean) / std
+    return out, mean, std
+
+
+def restore(U: Array, mean: Array, std: Array) -> Array:
+    """Bring ``U`` back to the units of the data, in place: the inverse of :func:`center_and_scale`.
+
+    Parameters
+    ----------
+    U : ndarray of shape (n_samples, n_features)
+        A floating-point array in centred and scaled units; overwritten.
+    mean, std : ndarray of shape (n_features,)
+        As returned by :func:`center_and_scale`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        ``U`` itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.data import restore
+    >>> restore(np.array([[-1.0, 0.0], [1.0, 0.0]]), mean=np.array([2.0, 5.0]), std=np.ones(2))
+    array([[1., 5.],
+           [3., 5.]])
+    """
+    if U.dtype.kind != "f":
+        raise ValueError(
+            f"U has dtype {U.dtype}, which cannot hold restored values; pass a float array, such as U.astype(float)."
+        )
+    for rows in _row_blocks(U.shape):
+        U[rows] = U[rows] * std + mean
+    return U
+
+
+def _column_moments(X: Array, *, eps: float, with_mean: bool, with_std: bool) -> tuple[Array, Array]:
+    """Return the float64 mean and standard deviation of each column, in two passes over row blocks."""
+    n, p = X.shape
+    mean, std = np.zeros(p), np.ones(p)
+    if with_mean:
+        # Deviations from the first row: a constant column then gets its value as mean, without rounding.
+        first = X[0].astype(np.float64)
+        mean = first + sum((X[rows] - first).sum(axis=0) for rows in _row_blocks(X.shape)) / n
+    if with_std:
+        std = np.sqrt(sum(np.square(X[rows] - mean).sum(axis=0) for rows in _row_blocks(X.shape)) / n)
+        # A spread below the rounding of the values is noise; dividing by it would blow that noise up.
+        std[std <= eps * np.abs(mean)] = 1.0
+    return mean, std
+
+
+def _row_blocks(shape: tuple[int, ...]) -> list[slice]:
+    n, p = shape
+    step = max(1, _BLOCK_ENTRIES // max(1, p))
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
+def _float_dtype(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)

@@ -1,0 +1,338 @@
+"""FRPCAG: the whole flow from ``X`` to clean data and components, one call per stage."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from time import perf_counter
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from frpcag.data.preprocess import center_and_scale, restore
+from frpcag.extend import clean_rows
+from frpcag.factorize import check_n_components, gram_svd
+from frpcag.graphs import Graph, build_graph
+from frpcag.problem import Problem, scale_free_gamma
+from frpcag.solvers import Progress, Solution, solve
+
+Array = np.ndarray
+
+
+class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Fast robust PCA on graphs: the clean, nearly low-rank part of corrupted data (Shahid et al. 2016).
+
+    Samples and features are linked in two k-nearest-neighbour graphs; the clean part ``U`` minimises
+    ``sum |X - U| + gamma1 tr(U' L1 U) + gamma2 tr(U L2 U')``. The problem is convex, needs no SVD in its loop, and
+    the answer comes with a proof of how close to the optimum it is (``duality_gap_``).
+
+    Parameters
+    ----------
+    n_components : int or float, optional
+        Components of the embedding; a float in (0, 1) is a share of the squared singular values; None keeps the
+        singular values above 1 % of the largest.
+    gamma1, gamma2 : "auto" or float, default="auto"
+        Weight of the sample and of the feature graph, the paper's gammas on the centred and scaled data.
+        "auto" takes ``1 / mean |2 L X|``, which does not depend on the units of ``X``.
+    n_neighbors : int, default=10
+        Neighbours of each node, at most one less than there are nodes.
+    sample_graph, feature_graph : str, sparse matrix, Graph, transformer or None, default="auto"
+        "auto", "exact" (the paper's strategy 1), "approximate" (strategy 2), "grid" (features are pixels, with
+        ``feature_shape``), a symmetric adjacency, a :class:`Graph`, an object with the interface of scikit-learn's
+        ``KNeighborsTransformer``, or None to drop the term. The paper's graph types are A ("exact", "exact"),
+        B ("exact", "approximate") and C ("approximate", "approximate").
+    sigma : "auto" or float, default="auto"
+        Width of the Gaussian edge weights; "auto" is the mean distance of connected nodes.
+    laplacian : {"normalized", "combinatorial"}, default="normalized"
+        "normalized" is the paper's, for clustering; "combinatorial" keeps levels, for data whose level matters.
+    loss : {"l1", "l2", "huber"}, default="l1"
+        The data term: absolute, squared, or Huber's.
+    huber_delta : float, default=1.0
+        Where Huber's loss turns linear, in units of the centred and scaled data.
+    center, scale : bool, default=True and False
+        Subtract the mean of each feature; divide by its standard deviation.
+    n_refine : int, default=0
+        How often the graphs are rebuilt from ``U`` and the problem solved again.
+    tol : float, default=1e-3
+        Tolerance of ``stop``.
+    max_iter : int, default=500
+        Limit of solver steps; reaching it warns with the gap reached.
+    stop : {"gap", "change"}, default="gap"
+        Stop on the relative duality gap, or on the change of the iterates as the paper does.
+    backend : {"auto", "numpy", "numba"}, default="auto"
+        Who does the arithmetic.
+    feature_shape : (int, int), optional
+        Height and width of the image behind a row, for ``feature_graph="grid"``.
+    random_state : int, RandomState or None
+        Seed of the approximate neighbour search. The solver is deterministic.
+    n_jobs : int, optional
+        Number of threads, all cores by default. Results do not depend on it.
+    callback : callable, optional
+        Called after every solver step with a ``Progress(n_iter, max_iter, change, gap, objective, tol)``; a true
+        return value stops the fit early with a valid, certified result, as Ctrl-C does.
+
+    Attributes
+    ----------
+    low_rank_, sparse_ : ndarray of shape (n_samples, n_features)
+        The clean part and the corruptions, ``X = low_rank_ + sparse_``, in the units of ``X``.
+    embedding_ : ndarray of shape (n_samples, n_components_)
+        Samples in the principal directions, ``W * Sigma``.
+    components_ : ndarray of shape (n_components_, n_features)
+        Principal directions.
+    singular_values_ : ndarray of shape (n_components_,)
+        Singular values of the centred and scaled clean part.
+    mean_, scale_ : ndarray of shape (n_features,)
+        What was subtracted and divided by.
+    gamma1_, gamma2_ : float
+        Weights used.
+    sample_graph_, feature_graph_ : Graph or None
+        Graphs used.
+    n_iter_ : int
+        Solver steps.
+    duality_gap_, objective_ : float
+        Relative duality gap at the result, and its objective.
+    converged_ : bool
+        Whether ``stop`` was met.
+    backend_ : str
+        Backend used.
+    history_ : dict of str to ndarray
+        ``n_iter``, ``objective``, ``gap`` and ``change`` along the run.
+    timings_ : dict of str to float
+        Seconds spent in each stage.
+
+    Notes
+    -----
+    A fit holds at most six arrays of the size of ``X`` at a time, ``X`` included, beside the graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag import FRPCAG
+    >>> rng = np.random.default_rng(0)
+    >>> clean = np.repeat(rng.normal(size=(3, 20)), 20, axis=0)
+    >>> X = clean + 5 * (rng.random(clean.shape) < 0.05)
+    >>> model = FRPCAG(n_components=2).fit(X)
+    >>> model.duality_gap_ <= 1e-3
+    True
+    >>> bool(np.abs(model.low_rank_ - clean).mean() < np.abs(X - clean).mean())
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        gamma1: str | float = "auto",
+        gamma2: str | float = "auto",
+        n_neighbors: int = 10,
+        sample_graph="auto",
+        feature_graph="auto",
+        sigma: str | float = "auto",
+        laplacian: str = "normalized",
+        loss: str = "l1",
+        huber_delta: float = 1.0,
+        center: bool = True,
+        scale: bool = False,
+        n_refine: int = 0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        stop: str = "gap",
+        backend: str = "auto",
+        feature_shape: tuple[int, int] | None = None,
+        random_state=None,
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], object] | None = None,
+    ):
+        self.n_components = n_components
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.n_neighbors = n_neighbors
+        self.sample_graph = sample_graph
+        self.feature_graph = feature_graph
+        self.sigma = sigma
+        self.laplacian = laplacian
+        self.loss = loss
+        self.huber_delta = huber_delta
+        self.center = center
+        self.scale = scale
+        self.n_refine = n_refine
+        self.tol = tol
+        self.max_iter = max_iter
+        self.stop = stop
+        self.backend = backend
+        self.feature_shape = feature_shape
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(self, X, y=None):
+        """Find the clean part of ``X`` and its components.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data. float32 stays float32; other types become float64.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        FRPCAG
+            The fitted estimator.
+        """
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_n_components(self.n_components, *X.shape)
+        if int(self.n_refine) != self.n_refine or self.n_refine < 0:
+            raise ValueError(f"n_refine={self.n_refine!r} must be an integer >= 0.")
+        clock = _Clock()
+        Xc, self.mean_, self.scale_ = center_and_scale(X, center=self.center, scale=self.scale)
+        clock.lap("preprocess")
+        solution = None
+        for _ in range(1 + self.n_refine):
+            solution = self._solve(Xc, solution, clock)
+        U = solution.U
+        W, Sigma, V = gram_svd(U, self.n_components, random_state=self.random_state)
+        self.embedding_, self.components_, self.singular_values_ = W * Sigma, V.T, Sigma
+        clock.lap("factorize")
+        del Xc
+        self.low_rank_ = restore(U, self.mean_, self.scale_)
+        self.sparse_ = np.asarray(X - self.low_rank_)
+        self.n_iter_, self.converged_, self.backend_ = solution.n_iter, solution.converged, solution.backend
+        self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
+        self.timings_ = clock.seconds
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit and return ``embedding_``, the training samples in the principal directions."""
+        return self.fit(X).embedding_
+
+    def transform(self, X):
+        """Clean new rows against the fitted samples and return them in the principal directions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            New samples. Each row is treated on its own; rows of the training data give their ``embedding_``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components_)
+        """
+        return self._clean(X) @ self.components_.T
+
+    def denoise(self, X):
+        """Return new rows cleaned against the fitted samples, in the units of ``X``."""
+        return restore(self._clean(X), self.mean_, self.scale_)
+
+    def inverse_transform(self, X):
+        """Return the data, in the units of the training data, that the rows of an embedding stand for."""
+        check_is_fitted(self)
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the embedding has {len(self.components_)} components; pass what "
+                "transform returns."
+            )
+        return restore(X @ self.components_, self.mean_, self.scale_)
+
+    def _solve(self, Xc: Array, previous: Solution | None, clock: _Clock) -> Solution:
+        """Build both graphs, from the previous solution where there is one, choose the gammas, and solve."""
+        basis = Xc if previous is None else previous.U
+        self.sample_graph_ = self._graph(basis, 0, self.sample_graph)
+        clock.lap("sample_graph")
+        self.feature_graph_ = self._graph(basis, 1, self.feature_graph)
+        clock.lap("feature_graph")
+        L1, L2 = (graph.laplacian if graph is not None else None for graph in (self.sample_graph_, self.feature_graph_))
+        self.gamma1_ = _resolve_gamma("gamma1", self.gamma1, L1, Xc, axis=0)
+        self.gamma2_ = _resolve_gamma("gamma2", self.gamma2, L2, Xc, axis=1)
+        clock.lap("gammas")
+        problem = Problem(Xc, L1, L2, self.gamma1_, self.gamma2_, loss=self.loss, delta=self.huber_delta)
+        solution = solve(
+            problem,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            stop=self.stop,
+            backend=self.backend,
+            n_jobs=self.n_jobs,
+            callback=self.callback,
+            U0=None if previous is None else previous.U,
+        )
+        clock.lap("solve")
+        return solution
+
+    def _graph(self, X: Array, axis: int, method) -> Graph | None:
+        n_nodes = X.shape[axis]
+        if method is None or (isinstance(method, str) and method == "auto" and n_nodes == 1):
+            return None
+        k = self.n_neighbors
+        if isinstance(k, Real) and k >= n_nodes:
+            k = n_nodes - 1
+            if axis == 0:  # the two graphs share n_neighbors, so few features are no reason to complain
+                warnings.warn(
+                    f"n_neighbors={self.n_neighbors} is not smaller than n_samples={n_nodes}; using {k}.",
+                    stacklevel=4,
+                )
+        return build_graph(
+            X,
+            axis=axis,
+            n_neighbors=k,
+            method=method,
+            sigma=self.sigma,
+            laplacian=self.laplacian,
+            shape=self.feature_shape,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    def _clean(self, X) -> Array:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.mean_) / self.scale_
+        return clean_rows(
+            rows.astype(X.dtype, copy=False),
+            X=(self.low_rank_ + self.sparse_ - self.mean_) / self.scale_,
+            U=(self.low_rank_ - self.mean_) / self.scale_,
+            sample_graph=self.sample_graph_,
+            feature_graph=self.feature_graph_,
+            gamma1=self.gamma1_,
+            gamma2=self.gamma2_,
+            n_neighbors=min(self.n_neighbors, len(self.low_rank_) - 1),
+            loss=self.loss,
+            delta=self.huber_delta,
+            n_jobs=self.n_jobs,
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _Clock:
+    """Seconds per stage, added up over refinements."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+
+
+def _resolve_gamma(name: str, gamma, L, X: Array, axis: int) -> float:
+    if isinstance(gamma, str):
+        if gamma != "auto":
+            raise ValueError(f"{name}={gamma!r} is unknown; pass 'auto' or a number >= 0.")
+        return scale_free_gamma(L, X, axis=axis)
+    if not isinstance(gamma, Real) or isinstance(gamma, bool) or not 0 <= float(gamma) < np.inf:
+        raise ValueError(f"{name}={gamma!r} must be 'auto' or a finite number >= 0.")
+    return float(gamma)

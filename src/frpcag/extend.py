@@ -1,0 +1,117 @@
+"""New rows joined to a fitted sample graph: each is cleaned with the fitted rows held fixed."""
+
+from __future__ import annotations
+
+from math import ceil, sqrt
+
+import numpy as np
+import scipy.sparse as sp
+
+from frpcag.graphs import Graph
+from frpcag.graphs.neighbors import query_neighbors
+from frpcag.graphs.weights import gaussian_weights
+from frpcag.problem import Problem, shrinkage
+
+Array = np.ndarray
+
+# Rows cleaned at a time: bounds memory, not the result.
+_BLOCK = 1024
+_MAX_STEPS = 1000
+
+
+def clean_rows(
+    rows: Array,
+    *,
+    X: Array,
+    U: Array,
+    sample_graph: Graph | None,
+    feature_graph: Graph | None,
+    gamma1: float,
+    gamma2: float,
+    n_neighbors: int,
+    loss: str = "l1",
+    delta: float = 1.0,
+    n_jobs: int | None = None,
+) -> Array:
+    """Solve the problem of Shahid et al. 2016, Eq. (1), for each new row, with the fitted ``U`` held fixed.
+
+    A new row ``x`` is linked to its nearest training rows. With the other rows fixed the sample term is
+    ``gamma1 (q |u|^2 - 2 <u, b>)``, ``q`` its entry on the Laplacian's diagonal and ``b`` the weighted sum of its
+    neighbours' clean rows. A row of the training data is known already: it gets its fitted clean row.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        New rows, centred and scaled like ``X``.
+    X, U : ndarray of shape (n_samples, n_features)
+        The training data and its clean part.
+    sample_graph, feature_graph : Graph or None
+        The fitted graphs.
+    gamma1, gamma2 : float
+        Their weights.
+    n_neighbors : int
+        Training rows each new row is linked to.
+    loss, delta : str and float
+        As in :class:`~frpcag.problem.Problem`.
+    n_jobs : int, optional
+        Threads of the neighbour search.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        Clean rows; each depends on its own row alone, not on the batch.
+    """
+    idx, dist = query_neighbors(X, rows, n_neighbors, n_jobs=n_jobs)
+    out = np.empty_like(rows)
+    # Rows within rounding of a training row are that row.
+    seen = dist[:, 0] <= 1e-5 * np.abs(X).max(initial=0.0)
+    out[seen] = U[idx[seen, 0]]
+    new = np.flatnonzero(~seen)
+    L2 = feature_graph.laplacian if feature_graph is not None else None
+    lmax2 = feature_graph.lmax if feature_graph is not None else 0.0
+    for start in range(0, len(new), _BLOCK):
+        at = new[start : start + _BLOCK]
+        q, b = np.zeros(len(at)), np.zeros_like(rows[at])
+        if sample_graph is not None:
+            q, b = _link(idx[at], dist[at], U, sample_graph)
+        out[at] = _solve_rows(rows[at], q, b, L2, lmax2, gamma1, gamma2, loss, delta)
+    return out
+
+
+def _link(idx: Array, dist: Array, U: Array, graph: Graph) -> tuple[Array, Array]:
+    """Return the new rows' diagonal entries of the Laplacian and the weighted sums of their neighbours."""
+    A = gaussian_weights(dist, graph.sigma) if graph.sigma is not None else np.ones_like(dist)
+    degree = A.sum(axis=1)
+    if graph.kind == "normalized":
+        fitted = np.asarray(graph.weights.sum(axis=1)).ravel()[idx]
+        A = np.where(fitted > 0, A / np.sqrt(degree[:, None] * np.where(fitted > 0, fitted, 1.0)), 0.0)
+        degree = np.ones(len(A))
+    m, k = A.shape
+    links = sp.csr_array((A.ravel(), idx.ravel(), np.arange(0, m * k + 1, k)), shape=(m, len(U)))
+    return degree, (links @ U).astype(U.dtype, copy=False)
+
+
+def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
+    """Run a fixed number of accelerated steps, so that no row's result depends on the others."""
+    curved = 2 * gamma1 * q  # strong convexity of each row's problem
+    beta = curved + 2 * gamma2 * lmax2
+    if not beta.max(initial=0.0) > 0:
+        return x.copy()
+    ratio = np.maximum(curved / np.where(beta > 0, beta, 1.0), 1e-4)
+    root = np.sqrt(ratio)[:, None].astype(x.dtype)
+    momentum = (1 - root) / (1 + root)
+    n_steps = min(ceil(20 / sqrt(float(ratio.min()))), _MAX_STEPS)
+    lam = (1 / np.where(beta > 0, beta, 1.0))[:, None].astype(x.dtype)
+    unit = Problem(np.zeros((1, 1)), None, None, 0.0, 0.0, loss=loss, delta=delta)
+    keep, edge, limit = (np.asarray(v, dtype=x.dtype) for v in shrinkage(unit, lam))
+    pull = (2 * gamma1 * q)[:, None].astype(x.dtype)
+    u = y = x
+    for _ in range(n_steps):
+        g = pull * y - (2 * gamma1) * b
+        if L2 is not None and gamma2 > 0:
+            g = g + (2 * gamma2) * (L2 @ y.T).T.astype(x.dtype, copy=False)
+        z = y - lam * g
+        d = z - x
+        u_next = np.where(np.abs(d) <= edge, x + keep * d, z - np.sign(d) * limit)
+        u, y = u_next, u_next + momentum * (u_next - u)
+    return u

@@ -1,0 +1,158 @@
+"""Inverted lists: points grouped around centroids, so that a search looks at the groups near a query only.
+
+All points are queries here. Queries that look at the same list are handled together, by one matrix product,
+which is several times faster than scanning the lists query by query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import faiss
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+# Rows per block of queries; a constant, since a matrix product may depend on its size in the last bit.
+BLOCK = 8192
+
+TRAINING_POINTS_PER_LIST = 32
+TRAINING_STEPS = 10
+
+
+def nearest(
+    queries: NDArray[np.float32], points: NDArray[np.float32], half_squares: NDArray[np.float32], k: int
+) -> NDArray[np.int64]:
+    """Return the indices of the ``k`` points nearest to each query, in no order, by ``|z|^2 / 2 - <q, z>``.
+
+    Parameters
+    ----------
+    queries : ndarray of shape (m, d)
+    points : ndarray of shape (n, d)
+    half_squares : ndarray of shape (n,)
+        ``|z|^2 / 2`` of the points.
+    k : int
+        -1 fills up the columns when there are fewer points.
+
+    Returns
+    -------
+    indices : ndarray of shape (m, k)
+    """
+    heap = faiss.ResultHeap(len(queries), k)
+    everyone = np.arange(len(queries))
+    height = 2048  # a tile of scores stays in the cache between the product and the heap
+    for start in range(0, len(points), height):
+        tile = slice(start, min(start + height, len(points)))
+        scores = queries @ points[tile].T
+        np.subtract(half_squares[tile], scores, out=scores)
+        heap.add_result_subset(everyone, scores, np.arange(tile.start, tile.stop))
+    return heap.I
+
+
+def half_squared_norms(Z: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return ``|z|^2 / 2`` of every row."""
+    return np.einsum("ij,ij->i", Z, Z) / 2
+
+
+def train_centroids(
+    Z: NDArray[np.float32], n_lists: int, *, rng: np.random.RandomState, run: Callable
+) -> NDArray[np.float32]:
+    """Return centroids of shape (n_lists, d) by k-means on a sample of the points, ``O(n_lists^2 d)``."""
+    sample = np.ascontiguousarray(Z[rng.permutation(len(Z))[: TRAINING_POINTS_PER_LIST * n_lists]])
+    columns = np.arange(len(sample))
+    centroids = sample[:n_lists].copy()
+    for _ in range(TRAINING_STEPS):
+        assigned = _assign(sample, centroids, run)
+        members = sp.csr_array(
+            (np.ones_like(columns, np.float32), (assigned, columns)), (n_lists, len(sample))
+        )
+        sizes = np.bincount(assigned, minlength=n_lists)
+        # A centroid nobody is nearest to (a duplicate of another) stays where it is: its list is empty.
+        filled = sizes > 0
+        centroids[filled] = (members @ sample)[filled] / sizes[filled, None].astype(np.float32)
+    return centroids
+
+
+class InvertedLists:
+    """Points sorted by their nearest centroid.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+    centroids : ndarray of shape (n_lists, d)
+    run : callable
+        What `block_pool` gives.
+    """
+
+    def __init__(self, Z: NDArray[np.float32], centroids: NDArray[np.float32], *, run: Callable) -> None:
+        assigned = _assign(Z, centroids, run)
+        self._order = np.argsort(assigned, kind="stable")
+        self._starts, self._centroids = _split_long_lists(
+            np.bincount(assigned, minlength=len(centroids)), centroids
+        )
+        self._centroid_half_squares = half_squared_norms(self._centroids)
+        # The half squares as one more column: against queries (-q, 1) the matrix product is the score itself.
+        self._points = np.empty((len(Z), Z.shape[1] + 1), np.float32)
+        self._points[:, :-1] = Z[self._order]
+        self._points[:, -1] = half_squared_norms(self._points[:, :-1])
+
+    def search(self, n_candidates: int, *, n_probes: int, run: Callable) -> NDArray[np.int64]:
+        """Return for every point candidates from the ``n_probes`` lists nearest to it.
+
+        Returns
+        -------
+        candidates : ndarray of shape (n, n_candidates)
+            In no order, the point itself among them as a rule; -1 where the lists held too few.
+        """
+        candidates = np.empty((len(self._points), n_candidates), np.int64)
+
+        def search_block(block: slice) -> None:
+            found = self._search_block(self._points[block, :-1], n_candidates, n_probes)
+            candidates[self._order[block]] = np.where(found < 0, -1, self._order[found])
+
+        run(search_block, _blocks(len(self._points)))
+        return candidates
+
+    def _search_block(
+        self, points: NDArray[np.float32], n_candidates: int, n_probes: int
+    ) -> NDArray[np.int64]:
+        n_probes = min(n_probes, len(self._centroids))
+        probes = nearest(points, self._centroids, self._centroid_half_squares, n_probes)
+        # From "the lists of each query" to "the queries of each list".
+        asking = np.argsort(probes, axis=None, kind="stable") // n_probes
+        ends = np.concatenate([[0], np.cumsum(np.bincount(probes.ravel(), minlength=len(self._centroids)))])
+        queries = np.column_stack([-points, np.ones(len(points), np.float32)])
+        heap = faiss.ResultHeap(len(queries), n_candidates)
+        for i in range(len(self._centroids)):
+            who = asking[ends[i] : ends[i + 1]]
+            start, stop = self._starts[i], self._starts[i + 1]
+            if len(who) and stop > start:
+                heap.add_result_subset(who, queries[who] @ self._points[start:stop].T, np.arange(start, stop))
+        return heap.I
+
+
+def _split_long_lists(
+    sizes: NDArray[np.int64], centroids: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the bounds of the lists and their centroids, lists of over 8 times the mean size cut up.
+
+    Points that coincide share a list however many they are, and each of them would look through all of it.
+    The pieces share the centroid; a query looks at some of them, which is enough to find points that coincide
+    with it.
+    """
+    longest = 1 + 8 * int(sizes.sum()) // len(sizes)
+    n_pieces = np.maximum(1, -(-sizes // longest))
+    pieces = [np.diff(np.arange(n + 1) * size // n) for size, n in zip(sizes, n_pieces, strict=True)]
+    return np.concatenate([[0], np.cumsum(np.concatenate(pieces))]), np.repeat(centroids, n_pieces, axis=0)
+
+
+def _assign(Z: NDArray[np.float32], centroids: NDArray[np.float32], run: Callable) -> NDArray[np.int64]:
+    """Return the index of the centroid nearest to each point."""
+    half_squares = half_squared_norms(centroids)
+    return np.concatenate(
+        run(lambda block: nearest(Z[block], centroids, half_squares, 1)[:, 0], _blocks(len(Z)))
+    )
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]

@@ -1,0 +1,145 @@
+"""Points as the neighbour searches want them: centred, scaled, float32, C order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import faiss
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points in units of their own: ``Z = (X / largest - mean) / spread``, with ``spread`` a power of two."""
+
+    Z: NDArray[np.float32]  # (n, p), C order
+    largest: float
+    mean: NDArray[np.float64]
+    spread: float
+
+    @property
+    def unit(self) -> float:
+        """Length in ``X`` of a distance of 1 in ``Z``."""
+        return self.largest * self.spread
+
+
+def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
+    """Return the rows of ``X``, centred and scaled, as float32.
+
+    Distances do not change with the centre, but float32 would: of a common offset of 1e6 it leaves one digit.
+    Nor does it hold 1e30 or 1e-30 squared. Both steps are done in float64 on blocks of rows, so the one copy
+    made is ``Z``.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n, p)
+        Finite real numbers, any layout; never written to.
+    run : callable
+        What `block_pool` gives.
+
+    Returns
+    -------
+    points : Points
+    """
+    n, p = X.shape
+    blocks = _blocks(X)
+    largest = max(run(lambda block: float(np.abs(_read(X, block)).max()), blocks))
+    if largest == 0:
+        return Points(np.zeros((n, p), np.float32), 1.0, np.zeros(p), 1.0)
+    # Sums of blocks added in order: the same for any number of threads.
+    mean = np.sum(run(lambda block: (_read(X, block) / largest).sum(axis=0), blocks), axis=0) / n
+    Z = _centred(X, largest, mean, run)
+    extent = max(run(lambda block: float(np.abs(Z[block]).max()), blocks))
+    spread = 2.0 ** np.floor(np.log2(extent)) if extent > 0 else 1.0
+    if spread != 1:  # a power of two scales float32 without rounding
+        run(lambda block: np.multiply(Z[block], np.float32(1 / spread), out=Z[block]), blocks)
+    return Points(Z, largest, mean, spread)
+
+
+def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable) -> NDArray[np.float32]:
+    """Return other rows in the units of ``points``.
+
+    Entries beyond 1e12 count as 1e12: float32 does not hold the squares of much larger ones.
+    """
+    Z = _centred(rows, points.largest, points.mean, run, limit=1e12 * points.spread)
+    return Z / np.float32(points.spread)
+
+
+def _centred(
+    X: NDArray | sp.csr_array, largest: float, mean: NDArray, run: Callable, *, limit: float = np.inf
+) -> NDArray[np.float32]:
+    Z = np.empty(X.shape, np.float32)
+
+    def fill(block: slice) -> None:
+        rows = _read(X, block)
+        with np.errstate(over="ignore"):
+            rows /= largest
+        rows -= mean
+        Z[block] = np.clip(rows, -limit, limit, out=rows)
+
+    run(fill, _blocks(X))
+    return Z
+
+
+def _blocks(X: NDArray | sp.csr_array) -> list[slice]:
+    height = max(64, 2**20 // X.shape[1])  # 8 MB or so in float64
+    return [slice(start, start + height) for start in range(0, X.shape[0], height)]
+
+
+def _read(X: NDArray | sp.csr_array, block: slice) -> NDArray[np.float64]:
+    rows = sp.csr_array(X[block]).toarray() if sp.issparse(X) else X[block]
+    return rows.astype(np.float64, order="C")
+
+
+def rank_candidates(
+    queries: NDArray[np.float32],
+    Z: NDArray[np.float32],
+    candidates: NDArray[np.int64],
+    n_neighbors: int,
+    *,
+    skip: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the nearest candidates of each query, by true distance, then by index.
+
+    The searches rank by ``|z|^2 / 2 - <q, z>``, which cancels in float32 when two points are near each other;
+    here the differences themselves are squared and summed.
+
+    Parameters
+    ----------
+    queries : ndarray of shape (m, p)
+    Z : ndarray of shape (n, p)
+    candidates : ndarray of shape (m, n_candidates)
+        Indices without repetition in a row; -1 where there is none.
+    n_neighbors : int
+        At most ``n_candidates``.
+    skip : ndarray of shape (m,), optional
+        The index of each query in ``Z``. A point is not its own neighbour, and only its index tells it from a
+        duplicate, which has distance 0 too.
+
+    Returns
+    -------
+    indices : ndarray of shape (m, n_neighbors)
+    distances : ndarray of shape (m, n_neighbors)
+        Euclidean, ascending; infinite where a row had too few candidates.
+    """
+    absent = candidates < 0
+    if skip is not None:
+        absent |= candidates == skip[:, None]
+    ids = np.ascontiguousarray(np.where(absent, 0, candidates))
+    queries = np.ascontiguousarray(queries)
+    squares = np.empty(ids.shape, np.float32)
+    faiss.fvec_L2sqr_by_idx(
+        faiss.swig_ptr(squares),
+        faiss.swig_ptr(queries),
+        faiss.swig_ptr(Z),
+        faiss.swig_ptr(ids),
+        Z.shape[1],
+        *ids.shape,
+    )
+    squares[absent] = np.inf
+    order = np.lexsort((ids, squares), axis=1)[:, :n_neighbors]
+    distances = np.sqrt(np.take_along_axis(squares, order, axis=1).astype(np.float64))
+    return np.take_along_axis(ids, order, axis=1), distances

@@ -1,0 +1,74 @@
+"""Work on fixed blocks in threads, such that the number of threads cannot change the result.
+
+Each block is computed by one thread, with BLAS and OpenMP inside it single-threaded: a threaded matrix
+product rounds differently for every number of threads. Block sizes are constants.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from numbers import Integral
+from typing import TypeVar
+
+import joblib
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Return the number of threads ``n_jobs`` stands for: None and -1 are all cores open to the process."""
+    if n_jobs is None:
+        return joblib.cpu_count()
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(f"n_jobs={n_jobs!r} must be a non-zero integer or None; pass None to use all cores.")
+    return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
+
+
+_LIMIT = threading.Lock()
+
+
+@contextmanager
+def _single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS at one thread, then give it back the number it had.
+
+    The number belongs to the process. Two threads that both set and restore it would, when they overlap,
+    leave the other's limit behind for good; so only one does, and a second one that comes meanwhile does
+    without. It may then see BLAS threaded after the first has left, which costs speed, and rounding in the
+    scores that choose candidates, but not in the distances.
+    """
+    if not _LIMIT.acquire(blocking=False):
+        yield
+        return
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        _LIMIT.release()
+
+
+def _limit_openmp_of_this_thread() -> None:
+    # OpenMP keeps this number per calling thread: nothing to give back, the thread ends with the pool.
+    ThreadpoolController().select(user_api="openmp").limit(limits=1)
+
+
+@contextmanager
+def block_pool(
+    n_jobs: int | None,
+) -> Iterator[Callable[[Callable[[Block], Result], Iterable[Block]], list[Result]]]:
+    """Give ``run(function, blocks)``, which maps in ``n_jobs`` threads and returns the results in order.
+
+    Examples
+    --------
+    >>> from frpcag.graphs.threads import block_pool
+    >>> with block_pool(2) as run:
+    ...     run(lambda block: block + 1, range(3))
+    [1, 2, 3]
+    """
+    workers = ThreadPoolExecutor(count_threads(n_jobs), initializer=_limit_openmp_of_this_thread)
+    with _single_threaded_blas(), workers as pool:
+        yield lambda function, blocks: list(pool.map(function, blocks))

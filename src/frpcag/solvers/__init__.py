@@ -1,0 +1,121 @@
+"""Solvers: a Problem goes in, a certified Solution comes out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from frpcag.backends import Backend, select_backend
+from frpcag.problem import Array, Problem
+from frpcag.solvers.fista import fista
+from frpcag.solvers.stopping import STOPS, Progress, Solution, Stop
+from frpcag.solvers.tikhonov import tikhonov
+
+__all__ = ["SOLVERS", "Progress", "Solution", "solve"]
+
+SOLVERS: dict[str, Callable[..., Solution]] = {"fista": fista, "tikhonov": tikhonov}
+
+
+def solve(
+    problem: Problem,
+    *,
+    solver: str = "fista",
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    stop: str = "gap",
+    backend: str | Backend = "auto",
+    n_jobs: int | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    U0: Array | None = None,
+    restart: bool = True,
+    step: str = "lanczos",
+) -> Solution:
+    """Solve the problem and say how close to the optimum the answer is.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, Laplacians, weights and loss.
+    solver : {"fista", "tikhonov"}, default="fista"
+        "tikhonov" is the closed-form filter for ``loss="l2"``.
+    tol : float, default=1e-3
+        Belongs to ``stop``.
+    max_iter : int, default=500
+        Limit of steps; reaching it warns with the gap reached.
+    stop : {"gap", "change"}, default="gap"
+        End on the relative duality gap, or on the relative squared change of Y as the paper does.
+    backend : {"auto", "numpy", "numba"}, default="auto"
+        Who does the arithmetic.
+    n_jobs : int, optional
+        Number of threads; all cores by default. The result does not depend on it.
+    callback : callable, optional
+        Called with a :class:`Progress` after every step; a true return value ends the run, which then
+        still gives a valid, certified result. Ctrl-C does the same.
+    U0 : ndarray of shape (n_samples, n_features), optional
+        Warm start.
+    restart : bool, default=True
+        Reset the momentum when it points uphill; False and ``step="paper"`` give the paper's Algorithm 1.
+    step : {"lanczos", "paper"}, default="lanczos"
+        Step size from Lanczos estimates of the largest eigenvalues, or from the bound 2 of the paper.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from frpcag import Problem, solve
+    >>> path = sp.csr_array(np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]))
+    >>> X = np.array([[1.0, 2.0], [9.0, 2.0], [1.0, 2.0]])
+    >>> solution = solve(Problem(X, path, None, gamma1=10.0, gamma2=0.0), tol=1e-6)
+    >>> solution.U.round(3)
+    array([[1.   , 2.   ],
+           [1.025, 2.   ],
+           [1.   , 2.   ]])
+    >>> solution.gap <= 1e-6
+    True
+    """
+    if solver not in SOLVERS:
+        raise ValueError(f"solver={solver!r} is unknown; choose one of {', '.join(map(repr, SOLVERS))}.")
+    if stop not in STOPS:
+        raise ValueError(f"stop={stop!r} is unknown; choose one of {', '.join(map(repr, STOPS))}.")
+    if step not in ("lanczos", "paper"):
+        raise ValueError(f"step={step!r} is unknown; choose 'lanczos' or 'paper'.")
+    if not (np.isfinite(tol) and tol >= 0):
+        raise ValueError(f"tol={tol!r} must be a finite number >= 0.")
+    if int(max_iter) != max_iter or max_iter < 1:
+        raise ValueError(f"max_iter={max_iter!r} must be an integer >= 1.")
+    if U0 is not None:
+        U0 = np.asarray(U0)
+        if U0.shape != problem.X.shape or not np.isfinite(U0).all():
+            raise ValueError(f"U0 has shape {U0.shape}; it must be finite and of the shape of X, {problem.X.shape}.")
+    # The kernels walk along rows: the longer dimension goes there.
+    flip = problem.X.shape[0] < problem.X.shape[1]
+    solution = SOLVERS[solver](
+        problem.transpose() if flip else problem,
+        select_backend(backend, n_jobs=n_jobs) if isinstance(backend, str) else backend,
+        stop=Stop(stop, tol, int(max_iter), callback),
+        restart=restart,
+        step=step,
+        U0=U0.T if flip and U0 is not None else U0,
+    )
+    if flip:
+        solution.U = np.ascontiguousarray(solution.U.T)
+    if solution.status == "max_iter":
+        message = (
+            f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative "
+            f"change {solution.change:.2g}, stop={stop!r} asks for tol={tol:g}; raise max_iter or tol."
+        )
+    elif solution.status == "interrupted":
+        message = (
+            f"interrupted after {solution.n_iter} steps; the result is valid, with a relative duality gap of "
+            f"{solution.gap:.2g}."
+        )
+    else:
+        return solution
+    warnings.warn(message, ConvergenceWarning, stacklevel=2)
+    return solution

@@ -1,0 +1,72 @@
+"""Answers from outside the code under test: dense linear algebra, CVXPY, the optimality condition."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from frpcag.problem import Problem, gradient, prox
+
+
+def tolerance(dtype) -> dict[str, float]:
+    """Return assert_allclose's tolerances for results of this dtype."""
+    return {"rtol": 2e-4, "atol": 2e-4} if np.dtype(dtype) == np.float32 else {"rtol": 1e-9, "atol": 1e-9}
+
+
+def random_laplacian(rng, n: int, kind: str = "normalized", *, density: float = 0.5) -> sp.csr_array:
+    """Return the Laplacian of a random weighted graph, by dense arithmetic; nodes may be isolated."""
+    A = np.triu(rng.random((n, n)) * (rng.random((n, n)) < density), 1)
+    A = A + A.T
+    degree = A.sum(axis=1)
+    L = np.diag(degree) - A
+    if kind == "normalized":
+        scale = np.where(degree > 0, 1 / np.sqrt(np.where(degree > 0, degree, 1)), 0.0)
+        L = scale[:, None] * L * scale[None, :]
+    return sp.csr_array(L)
+
+
+def random_problem(seed: int, *, n=12, p=8, kind="normalized", loss="l1", graphs="both", dtype=np.float64, mask=None):
+    """Return a small problem whose solution is neither X nor constant."""
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, 1)) + rng.normal(size=(1, p)) + 0.3 * rng.normal(size=(n, p))).astype(dtype)
+    X[rng.random((n, p)) < 0.1] += 5
+    L1 = random_laplacian(rng, n, kind) if graphs in ("both", "samples") else None
+    L2 = random_laplacian(rng, p, kind) if graphs in ("both", "features") else None
+    gamma1, gamma2 = np.exp(rng.uniform(np.log(0.05), np.log(3), size=2))
+    if mask is not None:
+        mask = rng.random((n, p)) >= mask
+    return Problem(X, L1, L2, gamma1, gamma2, mask=mask, loss=loss, delta=0.5)
+
+
+def cvxpy_optimum(problem: Problem) -> float:
+    """Return the optimal value of the problem, by an interior-point solver."""
+    import cvxpy as cp
+
+    X, (n, p) = np.asarray(problem.X, dtype=np.float64), problem.X.shape
+    U = cp.Variable((n, p))
+    seen = np.isfinite(X)
+    R = cp.multiply(seen.astype(float), U - np.where(seen, X, 0.0))
+    if problem.loss == "l1":
+        data = cp.sum(cp.abs(R))
+    elif problem.loss == "l2":
+        data = cp.sum_squares(R)
+    else:  # cp.huber(r, M) is r^2 up to M and 2 M |r| - M^2 beyond
+        data = cp.sum(cp.huber(R, problem.delta)) / (2 * problem.delta)
+    terms = [data]
+    if problem.L1 is not None:
+        terms.append(problem.gamma1 * cp.sum_squares(_root(problem.L1) @ U))
+    if problem.L2 is not None:
+        terms.append(problem.gamma2 * cp.sum_squares(_root(problem.L2) @ U.T))
+    model = cp.Problem(cp.Minimize(sum(terms)))
+    model.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return float(model.value)
+
+
+def _root(L) -> np.ndarray:
+    values, vectors = np.linalg.eigh(L.toarray())
+    return np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+
+
+def optimality_residual(problem: Problem, U: np.ndarray) -> float:
+    """Return max |U - prox(U - gradient(U))|: zero exactly at a minimiser."""
+    return float(np.abs(U - prox(problem, U - gradient(problem, U), 1.0)).max())

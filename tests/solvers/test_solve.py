@@ -1,0 +1,240 @@
+"""Facts about solve: the optimum, its certificate, its symmetries, and early ends."""
+
+import itertools
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from frpcag.backends import BACKENDS
+from frpcag.problem import LOSSES, Problem, certificate, gradient, objective
+from frpcag.solvers import SOLVERS, solve
+from oracles import cvxpy_optimum, optimality_residual, random_problem, tolerance
+from strategies import problems
+
+KINDS = ("normalized", "combinatorial")
+CASES = list(itertools.product(KINDS, LOSSES, ("both", "samples", "features")))
+exact = {"tol": 1e-9, "max_iter": 20000}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("kind", "loss", "graphs"), CASES)
+@pytest.mark.parametrize("seed", range(2))
+def test_objective_agrees_with_cvxpy_and_the_gap_covers_the_true_one(backend, kind, loss, graphs, seed):
+    problem = random_problem(seed, kind=kind, loss=loss, graphs=graphs)
+    optimum = cvxpy_optimum(problem)
+    solution = solve(problem, backend=backend, **exact)
+    assert_allclose(solution.objective, optimum, rtol=1e-6)
+    assert_allclose(solution.objective, objective(problem, solution.U), rtol=1e-12)
+    loose = solve(problem, backend=backend, tol=1e-2)
+    for found in (loose, solution):
+        true_gap = (found.objective - optimum) / found.objective
+        assert found.gap >= true_gap - 1e-9  # CVXPY's own accuracy
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_entries_agree_with_cvxpy_on_combinatorial_graphs(backend, seed):
+    problem = random_problem(seed, kind="combinatorial", mask=0.3)
+    solution = solve(problem, backend=backend, tol=1e-7, max_iter=20000)
+    assert_allclose(solution.objective, cvxpy_optimum(problem), rtol=1e-6)
+
+
+@given(problems(dtypes=(np.float64,)))
+@settings(deadline=None, max_examples=25)
+def test_solution_satisfies_the_optimality_condition(problem):
+    solution = solve(problem, tol=1e-13, max_iter=5000, backend="numpy", callback=lambda at: at.change < 1e-28)
+    assert optimality_residual(problem, solution.U) < 1e-3
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("loss", ["l2", "huber"])
+def test_solution_commutes_with_transpose(backend, loss):
+    problem = random_problem(5, loss=loss)
+    flipped = Problem(
+        problem.X.T, problem.L2, problem.L1, problem.gamma2, problem.gamma1, loss=loss, delta=problem.delta
+    )
+    U, Ut = (solve(p, backend=backend, **exact).U for p in (problem, flipped))
+    assert_allclose(Ut.T, U, atol=1e-3)  # a gap of 1e-9 leaves about its square root in U
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_permuting_samples_permutes_the_iterates(backend):
+    problem = random_problem(6)
+    order = np.random.default_rng(0).permutation(len(problem.X))
+    moved = Problem(problem.X[order], problem.L1[order][:, order], problem.L2, problem.gamma1, problem.gamma2)
+    with pytest.warns(ConvergenceWarning):
+        # The Lanczos estimate of the step depends on the order of the nodes in its last digits; the bound does not.
+        U, Up = (solve(p, backend=backend, tol=0, max_iter=20, step="paper").U for p in (problem, moved))
+    assert_allclose(Up, U[order], **tolerance(np.float64))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("c", [1e-3, 250.0])
+def test_scaling_the_data_scales_the_solution_for_gammas_scaled_back(backend, c):
+    problem = random_problem(7)
+    scaled = Problem(c * problem.X, problem.L1, problem.L2, problem.gamma1 / c, problem.gamma2 / c)
+    U, Uc = (solve(p, backend=backend, tol=1e-4).U for p in (problem, scaled))
+    assert_allclose(Uc, c * U, rtol=1e-6, atol=1e-6 * c)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_weak_graphs_return_x_itself(backend):
+    problem = random_problem(8)
+    small = 0.9 / np.abs(gradient(problem, problem.X)).max()
+    weak = Problem(problem.X, problem.L1, problem.L2, small * problem.gamma1, small * problem.gamma2)
+    solution = solve(weak, backend=backend)
+    assert solution.n_iter == 1
+    assert np.array_equal(solution.U, problem.X)
+
+
+def test_without_graphs_the_solution_is_x():
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    assert np.array_equal(solve(Problem(X, None, None, 1.0, 1.0)).U, X)
+
+
+def test_gap_stop_reaches_its_tolerance_and_reports_it_truthfully():
+    problem = random_problem(9, n=40, p=30)
+    solution = solve(problem, tol=1e-5)
+    assert solution.converged
+    assert solution.gap <= 1e-5
+    assert_allclose(solution.gap, certificate(problem, solution.U).gap, atol=1e-12)
+
+
+def test_restart_needs_fewer_steps_than_the_papers_algorithm():
+    problem = random_problem(10, n=60, p=40)
+    ours = solve(problem, tol=1e-6, max_iter=5000)
+    papers = solve(problem, tol=1e-6, max_iter=5000, restart=False, step="paper")
+    assert ours.n_iter < papers.n_iter
+
+
+def test_change_stop_is_the_rule_of_algorithm_one():
+    problem = random_problem(11)
+    solution = solve(problem, stop="change", tol=1e-6, backend="numpy", restart=False, step="paper")
+    # Algorithm 1 again, in the words of the paper.
+    from frpcag.problem import lipschitz, prox
+
+    lam, U, Y, t = 1 / lipschitz(problem, bound="paper"), problem.X, problem.X, 1.0
+    for j in range(1, 500):  # noqa: B007
+        U_next = prox(problem, Y - lam * gradient(problem, Y), lam)
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        Y_next = U_next + (t - 1) / t_next * (U_next - U)
+        done = np.sum((Y_next - Y) ** 2) < 1e-6 * np.sum(Y**2)
+        U, Y, t = U_next, Y_next, t_next
+        if done:
+            break
+    assert solution.n_iter == j
+    assert_allclose(solution.U, U, atol=1e-12)
+
+
+def test_history_holds_every_certificate():
+    solution = solve(random_problem(12, n=40, p=30), tol=1e-6, max_iter=5000)
+    assert set(solution.history) == {"n_iter", "objective", "gap", "change"}
+    assert solution.history["n_iter"][-1] == solution.n_iter
+    assert np.all(np.diff(solution.history["n_iter"]) > 0)
+    assert solution.history["gap"][-1] == solution.gap
+    assert solution.history["objective"][-1] < solution.history["objective"][0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_warm_start_at_the_solution_ends_at_once(backend):
+    problem = random_problem(13, n=40, p=30)
+    first = solve(problem, tol=1e-5, max_iter=5000, backend=backend)
+    start = first.U.copy()
+    again = solve(problem, tol=2e-5, U0=first.U, backend=backend)
+    assert again.n_iter <= 3 < first.n_iter
+    assert np.array_equal(first.U, start)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_callback_stops_early_with_a_valid_certificate(backend):
+    problem = random_problem(14, n=40, p=30)
+    seen = []
+
+    def stop_at_seven(progress):
+        seen.append(progress)
+        return progress.n_iter == 7
+
+    solution = solve(problem, tol=1e-9, callback=stop_at_seven, backend=backend)
+    assert [p.n_iter for p in seen] == list(range(1, 8))
+    assert (solution.n_iter, solution.status, solution.converged) == (7, "stopped", False)
+    assert_allclose(solution.gap, certificate(problem, solution.U).gap, atol=1e-9)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_ctrl_c_stops_with_a_valid_certificate(backend):
+    problem = random_problem(15, n=40, p=30)
+
+    def press_ctrl_c(progress):
+        if progress.n_iter == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.warns(ConvergenceWarning, match="interrupted after"):
+        solution = solve(problem, tol=1e-9, callback=press_ctrl_c, backend=backend)
+    assert solution.status == "interrupted"
+    assert_allclose(solution.gap, certificate(problem, solution.U).gap, atol=1e-9)
+
+
+def test_reaching_max_iter_warns_with_gap_change_and_tolerance():
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3 steps: relative duality gap .*change.*tol=1e-09"):
+        solution = solve(random_problem(16), tol=1e-9, max_iter=3)
+    assert (solution.n_iter, solution.status) == (3, "max_iter")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"solver": "admm"}, "solver='admm' is unknown; choose one of 'fista', 'tikhonov'"),
+        ({"backend": "cuda"}, "backend='cuda' is unknown"),
+        ({"stop": "never"}, "stop='never' is unknown"),
+        ({"step": "long"}, "step='long' is unknown"),
+        ({"tol": -1.0}, "tol=-1.0 must be a finite number >= 0"),
+        ({"max_iter": 0}, "max_iter=0 must be an integer >= 1"),
+        ({"n_jobs": 0}, "n_jobs=0 must be an integer other than 0"),
+        ({"U0": np.zeros((2, 2))}, r"U0 has shape \(2, 2\)"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        solve(random_problem(0), **options)
+
+
+@pytest.mark.parametrize("graphs", ["samples", "features"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_tikhonov_solves_the_squared_problem_of_one_graph(graphs, kind):
+    problem = random_problem(17, loss="l2", graphs=graphs, kind=kind)
+    assert_allclose(solve(problem, solver="tikhonov").objective, cvxpy_optimum(problem), rtol=1e-7)
+    assert solve(problem, solver="tikhonov").gap < 1e-12
+
+
+def test_tikhonov_is_the_product_of_two_dense_inverses():
+    problem = random_problem(18, loss="l2")
+    left = np.linalg.inv(np.eye(12) + problem.gamma1 * problem.L1.toarray())
+    right = np.linalg.inv(np.eye(8) + problem.gamma2 * problem.L2.toarray())
+    assert_allclose(solve(problem, solver="tikhonov").U, left @ problem.X @ right, atol=1e-12)
+
+
+@given(st.integers(0, 1000))
+@settings(deadline=None, max_examples=10)
+def test_tikhonov_by_conjugate_gradients_agrees_with_factorisation(seed):
+    problem = random_problem(seed, loss="l2", kind="combinatorial")
+    direct = solve(problem, solver="tikhonov").U
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["frpcag.solvers.tikhonov"], "_DIRECT_NODES", 0)
+        iterative = solve(problem, solver="tikhonov").U
+    assert_allclose(iterative, direct, atol=1e-9)
+
+
+def test_tikhonov_refuses_other_losses():
+    with pytest.raises(ValueError, match="needs loss='l2'"):
+        solve(random_problem(0), solver="tikhonov")
+
+
+def test_every_solver_is_registered_by_its_name():
+    assert {name: function.__name__ for name, function in SOLVERS.items()} == {name: name for name in SOLVERS}

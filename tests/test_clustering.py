@@ -1,0 +1,60 @@
+"""Facts about FRPCAGClustering."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_rand_score
+
+from frpcag import FRPCAGClustering
+from frpcag.clustering import ASSIGNMENTS
+from frpcag.data.corrupt import missing_pixels
+from frpcag.evaluate.clustering import clustering_error
+
+
+def corrupted_digits(n=600):
+    digits = load_digits()
+    X, _ = missing_pixels(digits.data[:n], 0.3, random_state=0)
+    return X, digits.target[:n]
+
+
+@pytest.mark.parametrize("assign", ASSIGNMENTS)
+def test_labels_are_one_per_sample_and_cover_the_clusters(assign):
+    X, _ = corrupted_digits(200)
+    labels = FRPCAGClustering(10, assign=assign, random_state=0).fit_predict(X)
+    assert labels.shape == (200,)
+    assert set(labels) == set(range(10))
+
+
+def test_clusters_of_corrupted_digits_beat_k_means_on_raw_pixels():
+    X, y = corrupted_digits()
+    ours = clustering_error(y, FRPCAGClustering(10, random_state=0).fit_predict(X))
+    raw = clustering_error(y, KMeans(10, n_init=10, random_state=0).fit_predict(X))
+    assert ours < raw
+
+
+def test_kmeans_assignment_is_k_means_on_the_low_rank_part():
+    X, _ = corrupted_digits(300)
+    model = FRPCAGClustering(10, assign="kmeans", n_init=20, random_state=0).fit(X)
+    direct = KMeans(10, n_init=20, random_state=0).fit(model.estimator_.low_rank_)
+    assert adjusted_rand_score(model.labels_, direct.labels_) > 0.9
+
+
+def test_the_same_seed_gives_the_same_labels():
+    X, _ = corrupted_digits(200)
+    first, second = (FRPCAGClustering(10, random_state=3).fit_predict(X) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"assign": "dbscan"}, "assign='dbscan' is unknown; choose one of 'auto'"),
+        ({"n_clusters": 0}, "n_clusters=0 must be an integer from 1 to n_samples=200"),
+        ({"n_clusters": 201}, "n_clusters=201"),
+        ({"gamma1": -2.0}, "gamma1=-2.0"),
+    ],
+)
+def test_bad_parameters_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        FRPCAGClustering(**params).fit(corrupted_digits(200)[0])

@@ -1,0 +1,90 @@
+"""Imports point one way: the flow of the folders is the flow of the data."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import frpcag
+
+ROOT = Path(frpcag.__file__).parent
+
+# Leaves of one concern each, which any layer may import.
+LEAVES = {"spectrum", "threads"}
+SPINE = {"data", "graphs", "problem", "solvers", "factorize"}
+ALLOWED = {
+    "problem": set(),
+    "factorize": set(),
+    "data": set(),
+    "graphs": set(),
+    "evaluate": set(),
+    "plots": set(),
+    "spectrum": set(),
+    "threads": set(),
+    "inspect": {"graphs", "problem", "factorize"},
+    "backends": {"problem"},
+    "solvers": {"problem", "backends"},
+    "extend": {"graphs", "problem"},
+    "estimator": SPINE | {"extend"},
+    "baselines": SPINE,
+    "clustering": SPINE | {"estimator"},
+    "background": SPINE | {"estimator"},
+    "bench": SPINE | {"estimator", "clustering", "background", "baselines", "evaluate", "inspect", "plots"},
+    "report": {"bench", "inspect", "plots"},
+}
+LATE = {
+    "torch",
+    "triton",
+    "dask",
+    "distributed",
+    "matplotlib",
+    "av",
+    "cv2",
+    "pandas",
+    "h5py",
+    "pynndescent",
+    "numba",
+}
+HOMES = {"matplotlib": {"plots"}, "numba": {"backends"}}
+
+
+def modules():
+    return sorted(path for path in ROOT.rglob("*.py") if path.name != "__init__.py" or path.parent != ROOT)
+
+
+def layer(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[0]
+
+
+def imports(path, *, top_level_only=False):
+    tree = ast.parse(path.read_text())
+    for node in tree.body if top_level_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "frpcag":
+                yield from (f"frpcag.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_what_its_layer_may(path):
+    here = layer(path)
+    if here == "cli":
+        return
+    ours = {name.split(".")[1] for name in imports(path) if name.startswith("frpcag.")}
+    assert ours - {here} <= ALLOWED[here] | LEAVES
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_heavy_libraries_load_late_or_in_the_folder_that_is_about_them(path):
+    top = {name.split(".")[0] for name in imports(path, top_level_only=True)} & LATE
+    assert {name for name in top if layer(path) not in HOMES.get(name, set())} == set()
+
+
+def test_the_package_root_holds_no_logic():
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    assert {type(node) for node in tree.body} <= {ast.Expr, ast.ImportFrom, ast.Assign}
