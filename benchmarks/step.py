@@ -12,7 +12,6 @@ import os
 import sys
 
 import numpy as np
-from frpcag.threads import count_threads
 from machine import best_of, triad_bandwidth, write_result
 from port import naive_step
 
@@ -20,6 +19,7 @@ from frpcag import Problem, build_graph
 from frpcag.backends import select_backend
 from frpcag.data.datasets import load_dataset
 from frpcag.problem import lipschitz, scale_free_gamma
+from frpcag.threads import count_threads
 
 
 def matrices(name: str) -> np.ndarray:
@@ -70,7 +70,7 @@ if __name__ == "__main__":
         bandwidth = max(bandwidth, triad_bandwidth(count_threads(None), repeats=3))
         rows.append(row := measure(name, bandwidth))
         print(
-            f"{name:8s} {row['n']:7d} x {row['p']:4d}  naive {row['naive_ms']:8.1f} ms  fused {row['fused_ms']:6.1f} ms "
+            f"{name:8s} {row['n']:7d} x {row['p']:4d}  naive {row['naive_ms']:8.1f} ms fused {row['fused_ms']:6.1f} ms "
             f"({row['times_naive']:5.1f}x)  floor {row['floor_ms']:6.1f} ms ({row['times_floor']:.2f}x floor)  "
             f"gap {row['gap_ms']:6.1f} ms",
             flush=True,

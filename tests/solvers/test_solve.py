@@ -196,7 +196,7 @@ def test_reaching_max_iter_warns_with_gap_change_and_tolerance():
         ({"step": "long"}, "step='long' is unknown"),
         ({"tol": -1.0}, "tol=-1.0 must be a finite number >= 0"),
         ({"max_iter": 0}, "max_iter=0 must be an integer >= 1"),
-        ({"n_jobs": 0}, "n_jobs=0 must be an integer other than 0"),
+        ({"n_jobs": 0}, "n_jobs=0 must be a non-zero integer or None"),
         ({"U0": np.zeros((2, 2))}, r"U0 has shape \(2, 2\)"),
     ],
 )

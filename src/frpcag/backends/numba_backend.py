@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +13,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from frpcag.backends import numba_kernels as kernels
 from frpcag.backends.base import StepScalars
 from frpcag.problem import LOSSES, Array, Certificate, Problem, dual_bound, shrinkage, solution_box
+from frpcag.threads import count_threads
 
 # Below this many multiply-adds a step is over before a second thread has woken up.
 _SERIAL_WORK = 2_000_000
@@ -43,7 +43,7 @@ class NumbaBackend:
     name = "numba"
 
     def __init__(self, *, n_jobs: int | None = None) -> None:
-        self.n_jobs = available_threads(n_jobs)
+        self.n_jobs = count_threads(n_jobs)
 
     def load(self, problem: Problem, *, step: float, U0: Array | None = None) -> NumbaState:
         """Copy the problem in, with neighbouring rows near each other in memory."""
@@ -115,16 +115,6 @@ class NumbaBackend:
         U = np.empty((n, p), state.U.dtype)
         U[slice(None) if state.order is None else state.order] = state.U[:n, :p]
         return U
-
-
-def available_threads(n_jobs: int | None) -> int:
-    """Return the number of threads to use: all cores of the process for None, counted back for negatives."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        return cores
-    if int(n_jobs) != n_jobs or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be an integer other than 0; pass None for all cores.")
-    return int(n_jobs) if n_jobs > 0 else max(cores + 1 + int(n_jobs), 1)
 
 
 def _run(state: NumbaState, task) -> None:

@@ -177,9 +177,7 @@ def build_graph(
                 f"method={method!r} is unknown; pass one of {', '.join(map(repr, GRAPHS))}, an adjacency, "
                 "a neighbour transformer or a Graph."
             )
-        options = GraphOptions(
-            axis, n_neighbors, sigma, weights, laplacian, symmetrize, shape, random_state, n_jobs
-        )
+        options = GraphOptions(axis, n_neighbors, sigma, weights, laplacian, symmetrize, shape, random_state, n_jobs)
         return GRAPHS[method](X, options)
     if hasattr(method, "fit_transform"):
         return graph_from_transformer(

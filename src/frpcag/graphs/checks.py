@@ -24,9 +24,7 @@ def node_word(axis: int) -> str:
 def check_axis(axis: int) -> None:
     """Raise ValueError unless ``axis`` is 0 or 1."""
     if axis not in (0, 1):
-        raise ValueError(
-            f"axis={axis!r} is unknown; pass 0 for a graph of the samples or 1 for the features."
-        )
+        raise ValueError(f"axis={axis!r} is unknown; pass 0 for a graph of the samples or 1 for the features.")
 
 
 def check_weight_options(*, sigma: str | float, weights: str, symmetrize: str) -> None:
@@ -35,9 +33,7 @@ def check_weight_options(*, sigma: str | float, weights: str, symmetrize: str) -
     _check_word("symmetrize", symmetrize, SYMMETRIZE)
     is_number = isinstance(sigma, Real) and not isinstance(sigma, bool)
     if not (0 < float(sigma) < np.inf if is_number else isinstance(sigma, str) and sigma == "auto"):
-        raise ValueError(
-            f"sigma={sigma!r} must be a positive finite number or 'auto'; 'auto' is the mean edge length."
-        )
+        raise ValueError(f"sigma={sigma!r} must be a positive finite number or 'auto'; 'auto' is the mean edge length.")
 
 
 def check_n_neighbors(n_neighbors: int, n_nodes: int, *, axis: int) -> None:
@@ -62,9 +58,7 @@ def check_points(X: Any) -> NDArray | sp.csr_array:
         try:
             X = X.astype(np.float64, casting="unsafe" if X.dtype.kind == "O" else "same_kind")
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"X has dtype {X.dtype} but must hold real numbers; convert it first."
-            ) from error
+            raise ValueError(f"X has dtype {X.dtype} but must hold real numbers; convert it first.") from error
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum(dtype=np.float64)
@@ -84,9 +78,7 @@ def check_grid_shape(shape: Any, n_nodes: int, *, axis: int) -> tuple[int, int]:
     """Return (height, width) once they are known to fit the number of nodes."""
     word = node_word(axis)
     if shape is None:
-        raise ValueError(
-            f"shape=None does not fit method='grid'; pass shape=(h, w) with h * w == {word}={n_nodes}."
-        )
+        raise ValueError(f"shape=None does not fit method='grid'; pass shape=(h, w) with h * w == {word}={n_nodes}.")
     sizes: tuple[Any, ...] = tuple(shape) if np.iterable(shape) else ()
     if len(sizes) != 2 or not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
         raise ValueError(f"shape={shape!r} must be two integers of at least 1; pass (height, width).")
@@ -109,13 +101,10 @@ def check_adjacency(A: Any, *, n_nodes: int | None = None) -> sp.csr_array:
                 "matrix; pass a sparse or dense (n, n) matrix of weights."
             )
     if A.shape[0] != A.shape[1]:
-        raise ValueError(
-            f"the adjacency has shape {A.shape} but must be square; pass one row and column a node."
-        )
+        raise ValueError(f"the adjacency has shape {A.shape} but must be square; pass one row and column a node.")
     if n_nodes is not None and A.shape[0] != n_nodes:
         raise ValueError(
-            f"the adjacency has {A.shape[0]} nodes but X has {n_nodes}; "
-            f"pass a matrix of shape ({n_nodes}, {n_nodes})."
+            f"the adjacency has {A.shape[0]} nodes but X has {n_nodes}; pass a matrix of shape ({n_nodes}, {n_nodes})."
         )
     if A.dtype.kind not in "biuf":
         raise ValueError(f"the adjacency has dtype {A.dtype} but weights must be real; convert it first.")
@@ -140,9 +129,7 @@ def check_adjacency(A: Any, *, n_nodes: int | None = None) -> sp.csr_array:
 def check_values(values: NDArray, name: str, what: str) -> None:
     """Raise ValueError unless all values are finite and non-negative."""
     if not np.isfinite(values).all():
-        raise ValueError(
-            f"{name} has NaN or infinite {what} but they must be finite; replace them, e.g. by 0."
-        )
+        raise ValueError(f"{name} has NaN or infinite {what} but they must be finite; replace them, e.g. by 0.")
     if values.size and values.min() < 0:
         raise ValueError(f"{name} has negative {what} (least {values.min():.3g}); pass non-negative ones.")
 

@@ -63,9 +63,7 @@ def train_centroids(
     centroids = sample[:n_lists].copy()
     for _ in range(TRAINING_STEPS):
         assigned = _assign(sample, centroids, run)
-        members = sp.csr_array(
-            (np.ones_like(columns, np.float32), (assigned, columns)), (n_lists, len(sample))
-        )
+        members = sp.csr_array((np.ones_like(columns, np.float32), (assigned, columns)), (n_lists, len(sample)))
         sizes = np.bincount(assigned, minlength=n_lists)
         # A centroid nobody is nearest to (a duplicate of another) stays where it is: its list is empty.
         filled = sizes > 0
@@ -87,9 +85,7 @@ class InvertedLists:
     def __init__(self, Z: NDArray[np.float32], centroids: NDArray[np.float32], *, run: Callable) -> None:
         assigned = _assign(Z, centroids, run)
         self._order = np.argsort(assigned, kind="stable")
-        self._starts, self._centroids = _split_long_lists(
-            np.bincount(assigned, minlength=len(centroids)), centroids
-        )
+        self._starts, self._centroids = _split_long_lists(np.bincount(assigned, minlength=len(centroids)), centroids)
         self._centroid_half_squares = half_squared_norms(self._centroids)
         # The half squares as one more column: against queries (-q, 1) the matrix product is the score itself.
         self._points = np.empty((len(Z), Z.shape[1] + 1), np.float32)
@@ -113,9 +109,7 @@ class InvertedLists:
         run(search_block, _blocks(len(self._points)))
         return candidates
 
-    def _search_block(
-        self, points: NDArray[np.float32], n_candidates: int, n_probes: int
-    ) -> NDArray[np.int64]:
+    def _search_block(self, points: NDArray[np.float32], n_candidates: int, n_probes: int) -> NDArray[np.int64]:
         n_probes = min(n_probes, len(self._centroids))
         probes = nearest(points, self._centroids, self._centroid_half_squares, n_probes)
         # From "the lists of each query" to "the queries of each list".
@@ -149,9 +143,7 @@ def _split_long_lists(
 def _assign(Z: NDArray[np.float32], centroids: NDArray[np.float32], run: Callable) -> NDArray[np.int64]:
     """Return the index of the centroid nearest to each point."""
     half_squares = half_squared_norms(centroids)
-    return np.concatenate(
-        run(lambda block: nearest(Z[block], centroids, half_squares, 1)[:, 0], _blocks(len(Z)))
-    )
+    return np.concatenate(run(lambda block: nearest(Z[block], centroids, half_squares, 1)[:, 0], _blocks(len(Z))))
 
 
 def _blocks(n: int) -> list[slice]:

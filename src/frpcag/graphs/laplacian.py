@@ -9,8 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
-from frpcag.graphs.threads import block_pool
 from frpcag.spectrum import largest_eigenvalue
+from frpcag.threads import block_pool
 
 Array = NDArray[np.float64]
 Eigenpairs = tuple[Array, Array]

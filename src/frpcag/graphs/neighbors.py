@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from frpcag.graphs.inverted_lists import InvertedLists, half_squared_norms, nearest, train_centroids
 from frpcag.graphs.points import prepare_points, prepare_queries, rank_candidates
-from frpcag.graphs.threads import block_pool, count_threads
+from frpcag.threads import block_pool, count_threads
 
 Neighbors = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -187,21 +187,15 @@ def pynndescent_neighbors(
         points = prepare_points(X, run)
     n_candidates = min(len(points.Z), n_neighbors + 6)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of numba, about its own threads and future; a user cannot act on them
-        descent = NNDescent(
-            points.Z, n_neighbors=n_candidates, random_state=seed, n_jobs=count_threads(n_jobs)
-        )
+        warnings.simplefilter("ignore")  # of numba, about its own threads and future; a user cannot act on them
+        descent = NNDescent(points.Z, n_neighbors=n_candidates, random_state=seed, n_jobs=count_threads(n_jobs))
     candidates = descent.neighbor_graph[0].astype(np.int64)
     with block_pool(n_jobs) as run:
         indices, distances = _best_candidates(points.Z, candidates, n_neighbors, run)
     return indices, distances * points.unit
 
 
-def reduce_dimension(
-    Z: NDArray[np.float32], *, rng: np.random.RandomState, run: Callable
-) -> NDArray[np.float32]:
+def reduce_dimension(Z: NDArray[np.float32], *, rng: np.random.RandomState, run: Callable) -> NDArray[np.float32]:
     """Return the first principal components of centred points, fitted on a sample; narrow ``Z`` as it is."""
     n, p = Z.shape
     if p <= MAX_DIMENSION:
@@ -218,9 +212,7 @@ def reduce_dimension(
     return np.concatenate(run(lambda rows: Z[rows] @ basis, _blocks(n)))
 
 
-def _list_candidates(
-    Z: NDArray[np.float32], n_neighbors: int, rng: np.random.RandomState, run: Callable
-) -> NDArray:
+def _list_candidates(Z: NDArray[np.float32], n_neighbors: int, rng: np.random.RandomState, run: Callable) -> NDArray:
     """Return candidates from inverted lists, the more of them the less their order can be trusted."""
     n = len(Z)
     reduced = reduce_dimension(Z, rng=rng, run=run)
@@ -229,9 +221,7 @@ def _list_candidates(
     return InvertedLists(reduced, centroids, run=run).search(n_candidates, n_probes=N_PROBES, run=run)
 
 
-def _best_candidates(
-    Z: NDArray[np.float32], candidates: NDArray, n_neighbors: int, run: Callable
-) -> Neighbors:
+def _best_candidates(Z: NDArray[np.float32], candidates: NDArray, n_neighbors: int, run: Callable) -> Neighbors:
     """Return the nearest candidates of every point; points with too few candidates are searched exactly."""
     everyone = np.arange(len(Z))
 
@@ -260,9 +250,7 @@ def _brute_force(
 
     def search(rows: slice) -> Neighbors:
         candidates = nearest(queries[rows], Z, half_squares, n_candidates)
-        return rank_candidates(
-            queries[rows], Z, candidates, n_neighbors, skip=None if skip is None else skip[rows]
-        )
+        return rank_candidates(queries[rows], Z, candidates, n_neighbors, skip=None if skip is None else skip[rows])
 
     return _stack(run(search, _blocks(len(queries))))
 

@@ -131,7 +131,7 @@ def rank_candidates(
     ids = np.ascontiguousarray(np.where(absent, 0, candidates))
     queries = np.ascontiguousarray(queries)
     squares = np.empty(ids.shape, np.float32)
-    faiss.fvec_L2sqr_by_idx(
+    faiss.fvec_L2sqr_by_idx(  # type: ignore[attr-defined]
         faiss.swig_ptr(squares),
         faiss.swig_ptr(queries),
         faiss.swig_ptr(Z),
