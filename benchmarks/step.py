@@ -67,7 +67,7 @@ if __name__ == "__main__":
     print(f"triad bandwidth {bandwidth / 1e9:.1f} GB/s")
     rows = []
     for name in sys.argv[1:] or ["mnist", "orl", "mall", "wordvec"]:
-        bandwidth = max(bandwidth, triad_bandwidth(count_threads(None), repeats=3))
+        bandwidth = max(bandwidth, triad_bandwidth(count_threads(None)))
         rows.append(row := measure(name, bandwidth))
         print(
             f"{name:8s} {row['n']:7d} x {row['p']:4d}  naive {row['naive_ms']:8.1f} ms fused {row['fused_ms']:6.1f} ms "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from frpcag.problem import Problem, gradient, prox
 
@@ -33,9 +34,22 @@ def random_problem(seed: int, *, n=12, p=8, kind="normalized", loss="l1", graphs
     L1 = random_laplacian(rng, n, kind) if graphs in ("both", "samples") else None
     L2 = random_laplacian(rng, p, kind) if graphs in ("both", "features") else None
     gamma1, gamma2 = np.exp(rng.uniform(np.log(0.05), np.log(3), size=2))
-    if mask is not None:
-        mask = rng.random((n, p)) >= mask
-    return Problem(X, L1, L2, gamma1, gamma2, mask=mask, loss=loss, delta=0.5)
+    if mask is None:
+        return Problem(X, L1, L2, gamma1, gamma2, loss=loss, delta=0.5)
+    nulls = {"null1": null_vector(L1), "null2": null_vector(L2)}
+    return Problem(X, L1, L2, gamma1, gamma2, mask=rng.random((n, p)) >= mask, loss=loss, delta=0.5, **nulls)
+
+
+def null_vector(L) -> np.ndarray | None:
+    """Return a positive null vector of a Laplacian, by a dense eigendecomposition, component by component."""
+    if L is None:
+        return None
+    s = np.ones(L.shape[0])
+    _, component = connected_components(L != 0)
+    for c in np.unique(component):
+        at = np.flatnonzero(component == c)
+        s[at] = np.abs(np.linalg.eigh(L.toarray()[np.ix_(at, at)])[1][:, 0])
+    return s
 
 
 def cvxpy_optimum(problem: Problem) -> float:

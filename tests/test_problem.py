@@ -19,6 +19,7 @@ from frpcag.problem import (
     objective,
     prox,
     smooth_part,
+    solution_box,
 )
 from oracles import cvxpy_optimum, random_laplacian, random_problem
 from strategies import problems
@@ -96,19 +97,32 @@ def test_the_dual_bound_never_exceeds_the_optimum(loss, seed):
         assert at.objective >= optimum * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_dual_bound_holds_with_missing_entries_and_combinatorial_graphs(seed):
-    problem = random_problem(seed, kind="combinatorial", mask=0.3)
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_dual_bound_holds_with_missing_entries(kind, loss, seed):
+    problem = random_problem(seed, kind=kind, loss=loss, mask=0.4)
     optimum = cvxpy_optimum(problem)
-    U = np.nan_to_num(problem.X)
-    assert certificate(problem, U).bound <= optimum * (1 + 1e-9)
+    rng = np.random.default_rng(seed)
+    for U in (np.nan_to_num(problem.X), rng.normal(size=problem.X.shape)):
+        assert certificate(problem, U).bound <= optimum * (1 + 1e-9)
 
 
-def test_missing_entries_and_a_normalised_graph_give_the_trivial_bound():
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+def test_clipping_to_the_box_lowers_the_objective(kind):
+    problem = random_problem(4, kind=kind, mask=0.4)
+    lo, hi, rows, columns = solution_box(problem)
+    units = np.outer(rows, columns)
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 5.0, 20.0):
+        U = scale * rng.normal(size=problem.X.shape)
+        assert objective(problem, np.clip(U / units, lo, hi) * units) <= objective(problem, U)
+
+
+def test_missing_entries_and_a_normalised_graph_need_its_null_vector():
     problem = random_problem(0, mask=0.3)
-    at = certificate(problem, np.nan_to_num(problem.X))
-    assert at.bound == 0
-    assert at.gap == 1
+    with pytest.raises(ValueError, match="null1=None is not in the null space of L1"):
+        Problem(problem.X, problem.L1, problem.L2, 1.0, 1.0)
 
 
 def test_x_is_certified_optimal_when_its_gradient_stays_below_one():

@@ -39,6 +39,10 @@ class Problem:
         ``|r| - delta / 2`` beyond.
     delta : float, default=1.0
         Where Huber's function turns linear, in the units of ``X``.
+    null1, null2 : ndarray, optional
+        Positive vectors with ``L1 @ null1 == 0`` and ``L2 @ null2 == 0``, which certify solutions with missing
+        entries. None stands for a constant, right for combinatorial Laplacians; normalised ones have the square root
+        of the degree (``Graph.null_vector``).
 
     Examples
     --------
@@ -57,6 +61,8 @@ class Problem:
     mask: Array | None = None
     loss: str = "l1"
     delta: float = 1.0
+    null1: Array | None = None
+    null2: Array | None = None
 
     def __post_init__(self) -> None:
         X = np.asarray(self.X)
@@ -85,12 +91,25 @@ class Problem:
         object.__setattr__(self, "mask", _observed(X))
         object.__setattr__(self, "L1", _as_laplacian(self.L1, X.shape[0], "L1", "n_samples"))
         object.__setattr__(self, "L2", _as_laplacian(self.L2, X.shape[1], "L2", "n_features"))
+        if self.mask is not None:
+            for name, L in (("null1", self.L1), ("null2", self.L2)):
+                _check_null_vector(L, getattr(self, name), name)
         object.__setattr__(self, "gamma1", float(self.gamma1) if self.L1 is not None else 0.0)
         object.__setattr__(self, "gamma2", float(self.gamma2) if self.L2 is not None else 0.0)
 
     def transpose(self) -> Problem:
         """Return the same problem for ``X.T``; its solution is the transpose of this one's."""
-        return replace(self, X=self.X.T, L1=self.L2, L2=self.L1, gamma1=self.gamma2, gamma2=self.gamma1, mask=None)
+        return replace(
+            self,
+            X=self.X.T,
+            L1=self.L2,
+            L2=self.L1,
+            gamma1=self.gamma2,
+            gamma2=self.gamma1,
+            mask=None,  # NaN in X says the same
+            null1=self.null2,
+            null2=self.null1,
+        )
 
 
 class Certificate(NamedTuple):
@@ -233,35 +252,37 @@ def certificate(problem: Problem, U: Array) -> Certificate:
     """Return objective and dual bound at ``U``; sums are taken in float64. Costs one gradient."""
     V = gradient(problem, U)
     g = 0.5 * float(np.sum(V * U, dtype=np.float64))
-    lo, hi = solution_box(problem)
-    at = problem.mask if problem.mask is not None else np.ones(U.shape, dtype=bool)
-    VX = float(np.sum(V[at] * problem.X[at], dtype=np.float64))
+    VX = V.astype(np.float64) * problem.X
     if problem.mask is not None:
-        out = V[~at].astype(np.float64)
-        VX += float(np.minimum(out * lo, out * hi).sum())
+        lo, hi, rows, columns = solution_box(problem)
+        least = np.minimum(V * lo, V * hi) * np.outer(rows, columns)
+        VX = np.where(problem.mask, VX, least)
+        V = V[problem.mask]
     bound = dual_bound(
         problem,
-        VX=VX,
-        VV=float(np.sum(np.square(V[at], dtype=np.float64))),
+        VX=float(VX.sum()),
+        VV=float(np.sum(np.square(V, dtype=np.float64))),
         g=g,
-        Vmax=float(np.abs(V[at]).max()),
+        Vmax=float(np.abs(V).max()),
     )
     return Certificate(data_term(problem, U) + g, bound)
 
 
-def solution_box(problem: Problem) -> tuple[float, float]:
-    """Return ``(lo, hi)`` such that some solution has every entry within.
+def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
+    """Return ``(lo, hi, rows, columns)``: a solution has ``lo <= U[i, j] / (rows[i] columns[j]) <= hi`` everywhere.
 
-    Clipping ``U`` to the range of the observed entries lowers the data term, and the graph terms too when
-    the Laplacians are combinatorial (rows sum to zero). With a normalised Laplacian and missing entries no
-    such range is known; the box is then infinite and the bound trivial.
+    With ``rows`` and ``columns`` the null vectors of the Laplacians and ``Z = U / (rows columns')``, both graph terms
+    are sums of squared differences of ``Z`` along edges. Clipping ``Z`` to the range that the observed entries of
+    ``X`` have in these units shortens every difference and brings every entry nearer to its datum, so it lowers the
+    objective.
     """
+    n, p = problem.X.shape
+    rows = np.ones(n) if problem.null1 is None else np.asarray(problem.null1, dtype=np.float64)
+    columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, dtype=np.float64)
     if problem.mask is None:
-        return -np.inf, np.inf
-    for L in (problem.L1, problem.L2):
-        if L is not None and np.abs(L.sum(axis=1)).max() > 1e-9 * max(np.abs(L.diagonal()).max(), 1e-300):
-            return -np.inf, np.inf
-    return float(np.nanmin(problem.X)), float(np.nanmax(problem.X))
+        return 0.0, 0.0, rows, columns
+    Z = problem.X / rows[:, None] / columns
+    return float(np.nanmin(Z)), float(np.nanmax(Z)), rows, columns
 
 
 def _observed(X: Array) -> Array | None:
@@ -289,3 +310,18 @@ def _as_laplacian(L, n: int, name: str, axis: str):
     if np.abs((L - L.T).data).max(initial=0.0) > 1e-6 * scale:
         raise ValueError(f"{name} is not symmetric; use (A + A.T) / 2 of the adjacency before the Laplacian.")
     return L
+
+
+def _check_null_vector(L: sp.csr_array | None, null: Array | None, name: str) -> None:
+    """Raise unless the graph term of ``L`` is a sum over edges of squared differences of ``u / null``."""
+    if L is None:
+        return
+    s = np.ones(L.shape[0]) if null is None else np.asarray(null)
+    if s.shape != (L.shape[0],) or not (s > 0).all():
+        raise ValueError(f"{name} must be a vector of {L.shape[0]} positive numbers, one per node.")
+    scale = float(np.abs(L.diagonal()).max(initial=0.0)) * float(s.max())
+    if float(np.abs(L @ s).max()) > 1e-6 * scale or (L - sp.diags_array(L.diagonal())).max() > 1e-9 * scale:
+        raise ValueError(
+            f"{name}={'None' if null is None else '...'} is not in the null space of {name.replace('null', 'L')}; with "
+            "missing entries pass the square root of the degrees for a normalised Laplacian (Graph.null_vector)."
+        )

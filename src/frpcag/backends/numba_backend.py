@@ -31,6 +31,7 @@ class NumbaState:
     Y: Array
     Y_next: Array
     graphs: tuple[Array, ...]
+    box: tuple[float, float, Array, Array]
     sums: Array
     pool: ThreadPoolExecutor | None
     chunks: list[tuple[int, int]]
@@ -75,6 +76,7 @@ class NumbaBackend:
             Y=_padded(U),
             Y_next=_aligned_zeros(U.shape, dtype),
             graphs=graphs,
+            box=_padded_box(problem, order, n, p),
             sums=np.zeros((n_tiles, 5)),
             pool=ThreadPoolExecutor(n_threads) if n_threads > 1 else None,
             chunks=list(pairwise(edges)),
@@ -98,10 +100,10 @@ class NumbaBackend:
     def gap(self, state: NumbaState) -> Certificate:
         """Return objective and dual bound at ``U``; one pass, sums in float64."""
         problem = state.problem
-        loss, (lo, hi) = LOSSES.index(problem.loss), solution_box(problem)
+        loss = LOSSES.index(problem.loss)
 
         def task(tiles, scratch):
-            kernels.gap_rows(state.X, state.U, state.graphs, scratch, loss, problem.delta, lo, hi, tiles, state.sums)
+            kernels.gap_rows(state.X, state.U, state.graphs, scratch, loss, problem.delta, state.box, tiles, state.sums)
 
         _run(state, task)
         data, VU, VX, VV = map(float, state.sums[:, :4].sum(axis=0))
@@ -153,6 +155,13 @@ def _padded(A: Array, order: Array | None = None) -> Array:
         rows = slice(start, start + 4096)
         out[start : min(start + 4096, n), :p] = A[rows if order is None else order[rows]]
     return out
+
+
+def _padded_box(problem: Problem, order: Array | None, n: int, p: int) -> tuple[float, float, Array, Array]:
+    """Return the box of the solution with zeros for the padding, rows in the given order."""
+    lo, hi, rows, columns = solution_box(problem)
+    rows = rows if order is None else rows[order]
+    return lo, hi, np.pad(rows, (0, n - len(rows))), np.pad(columns, (0, p - len(columns)))
 
 
 def _scaled(L: sp.csr_array | None, factor: float, dtype, n: int, order: Array | None = None) -> tuple[Array, ...]:

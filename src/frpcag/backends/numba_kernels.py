@@ -95,11 +95,12 @@ def _step_rows(X, Y, U, Y_next, graphs, scratch, lam, keep, edge, limit, momentu
         sums[tile, 0], sums[tile, 1], sums[tile, 2] = change, norm, restart
 
 
-def _gap_rows(X, U, graphs, scratch, loss, delta, lo, hi, tiles, sums):
+def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
     """Do the tiles ``tiles`` of a certificate: data term, <V, U>, <V, X>, <V, V> and max |V|, in float64."""
     p = U.shape[1]
     ptr1, idx1, val1, ptr2, idx2, val2 = graphs
     Yt, Gt, G = scratch
+    lo, hi, rows, columns = box
     for tile in range(tiles[0], tiles[1]):
         first = tile * TILE
         gradient_tile(U, first, ptr1, idx1, val1, ptr2, idx2, val2, Yt, Gt, G)
@@ -110,7 +111,7 @@ def _gap_rows(X, U, graphs, scratch, loss, delta, lo, hi, tiles, sums):
                 seen = x[f] == x[f]
                 v = float(g[f])
                 VU += v * u[f]
-                VX += v * x[f] if seen else min(v * lo, v * hi)
+                VX += v * x[f] if seen else min(v * lo, v * hi) * rows[first + s] * columns[f]
                 v = v if seen else 0.0
                 VV += v * v
                 V_low = min(V_low, v)

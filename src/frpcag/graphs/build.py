@@ -64,6 +64,14 @@ class Graph:
         return largest_eigenvalue(self.laplacian)
 
     @property
+    def null_vector(self) -> np.ndarray:
+        """A positive vector that the Laplacian maps to zero: the square root of the degree, or ones."""
+        if self.kind == "combinatorial":
+            return np.ones(self.n_nodes)
+        degree = np.asarray(self.weights.sum(axis=1)).ravel()
+        return np.sqrt(np.where(degree > 0, degree, 1.0))
+
+    @property
     def n_nodes(self) -> int:
         """Number of nodes."""
         return self.weights.shape[0]
