@@ -196,7 +196,7 @@ def test_memory_mapped_and_fortran_input_give_the_same_result(tmp_path):
     np.save(tmp_path / "X.npy", X)
     expected = FRPCAG().fit(X).low_rank_
     for view in (np.load(tmp_path / "X.npy", mmap_mode="r"), np.asfortranarray(X), X[::-1][::-1]):
-        assert_allclose(FRPCAG().fit(view).low_rank_, expected, atol=1e-9)
+        assert_allclose(FRPCAG().fit(view).low_rank_, expected, atol=1e-6)
 
 
 def test_fit_leaves_x_untouched():
@@ -334,7 +334,8 @@ def test_bad_parameters_are_named(params, message):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.array([[1.0, np.nan], [0.0, 1.0], [1.0, 1.0]]), "contains NaN"),
+        (np.array([[1.0, np.nan], [0.0, np.nan], [1.0, np.nan]]), "column 1 of X has no observed entry"),
+        (np.array([[1.0, 1.0], [np.nan, np.nan], [1.0, 2.0]]), "row 1 of X has no observed entry"),
         (np.array([[1.0, np.inf], [0.0, 1.0], [1.0, 1.0]]), "infinity"),
         (np.ones(5), "Expected 2D array"),
         (np.ones((0, 5)), "0 sample"),

@@ -126,7 +126,14 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         FRPCAGClustering
             The fitted estimator.
         """
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2,
+        )
         if self.assign not in ASSIGNMENTS:
             raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
         if int(self.n_clusters) != self.n_clusters or not 1 <= self.n_clusters <= X.shape[0]:
@@ -160,6 +167,7 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
 

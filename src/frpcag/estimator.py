@@ -76,7 +76,8 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     low_rank_, sparse_ : ndarray of shape (n_samples, n_features)
-        The clean part and the corruptions, ``X = low_rank_ + sparse_``, in the units of ``X``.
+        The clean part and the corruptions, ``X = low_rank_ + sparse_``, in the units of ``X``; where ``X`` is missing,
+        ``low_rank_`` predicts it and ``sparse_`` is zero.
     embedding_ : ndarray of shape (n_samples, n_components_)
         Samples in the principal directions, ``W * Sigma``.
     components_ : ndarray of shape (n_components_, n_features)
@@ -173,7 +174,8 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data. float32 stays float32; other types become float64.
+            The data. float32 stays float32; other types become float64. NaN is missing: such entries have no data term,
+            distances are taken over what two samples or features have in common, and ``low_rank_`` predicts them.
         y : None
             Ignored.
 
@@ -182,7 +184,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         FRPCAG
             The fitted estimator.
         """
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = self._validate(X, reset=True)
         check_n_components(self.n_components, *X.shape)
         if int(self.n_refine) != self.n_refine or self.n_refine < 0:
             raise ValueError(f"n_refine={self.n_refine!r} must be an integer >= 0.")
@@ -199,6 +201,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         del Xc
         self.low_rank_ = restore(U, self.mean_, self.scale_)
         self.sparse_ = np.asarray(X - self.low_rank_)
+        np.nan_to_num(self.sparse_, copy=False, nan=0.0)
         self.n_iter_, self.converged_, self.backend_ = solution.n_iter, solution.converged, solution.backend
         self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
         self.timings_ = clock.seconds
@@ -248,7 +251,12 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.gamma1_ = _resolve_gamma("gamma1", self.gamma1, L1, Xc, axis=0)
         self.gamma2_ = _resolve_gamma("gamma2", self.gamma2, L2, Xc, axis=1)
         clock.lap("gammas")
-        problem = Problem(Xc, L1, L2, self.gamma1_, self.gamma2_, loss=self.loss, delta=self.huber_delta)
+        null1, null2 = (
+            graph.null_vector if graph is not None else None for graph in (self.sample_graph_, self.feature_graph_)
+        )
+        problem = Problem(
+            Xc, L1, L2, self.gamma1_, self.gamma2_, loss=self.loss, delta=self.huber_delta, null1=null1, null2=null2
+        )
         solution = solve(
             problem,
             tol=self.tol,
@@ -288,11 +296,11 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _clean(self, X) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = self._validate(X, reset=False)
         rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.mean_) / self.scale_
         return clean_rows(
             rows.astype(X.dtype, copy=False),
-            X=(self.low_rank_ + self.sparse_ - self.mean_) / self.scale_,
+            X=(self.low_rank_ + self.sparse_ - self.mean_) / self.scale_,  # missing entries as predicted
             U=(self.low_rank_ - self.mean_) / self.scale_,
             sample_graph=self.sample_graph_,
             feature_graph=self.feature_graph_,
@@ -304,6 +312,25 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
+    def _validate(self, X, *, reset: bool):
+        """Return ``X`` as a float array or CSR matrix whose rows (and columns, in fit) have something observed."""
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+            reset=reset,
+        )
+        if np.isnan(X.data.sum() if hasattr(X, "toarray") else X.sum()):
+            missing = np.isnan(X.toarray() if hasattr(X, "toarray") else X)
+            for axis, what in ((1, "row"), (0, "column")):
+                empty = np.flatnonzero(missing.all(axis=axis))
+                if len(empty) and (reset or what == "row"):
+                    raise ValueError(f"{what} {empty[0]} of X has no observed entry (NaN throughout); drop it.")
+        return X
+
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
@@ -311,6 +338,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

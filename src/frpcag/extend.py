@@ -96,7 +96,7 @@ def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
     curved = 2 * gamma1 * q  # strong convexity of each row's problem
     beta = curved + 2 * gamma2 * lmax2
     if not beta.max(initial=0.0) > 0:
-        return x.copy()
+        return np.nan_to_num(x, nan=0.0)
     ratio = np.maximum(curved / np.where(beta > 0, beta, 1.0), 1e-4)
     root = np.sqrt(ratio)[:, None].astype(x.dtype)
     momentum = (1 - root) / (1 + root)
@@ -105,7 +105,8 @@ def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
     unit = Problem(np.zeros((1, 1)), None, None, 0.0, 0.0, loss=loss, delta=delta)
     keep, edge, limit = (np.asarray(v, dtype=x.dtype) for v in shrinkage(unit, lam))
     pull = (2 * gamma1 * q)[:, None].astype(x.dtype)
-    u = y = x
+    missing = np.isnan(x)
+    u = y = np.where(missing, x.dtype.type(0), x)
     for _ in range(n_steps):
         g = pull * y - (2 * gamma1) * b
         if L2 is not None and gamma2 > 0:
@@ -113,5 +114,6 @@ def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
         z = y - lam * g
         d = z - x
         u_next = np.where(np.abs(d) <= edge, x + keep * d, z - np.sign(d) * limit)
+        u_next = np.where(missing, z, u_next)
         u, y = u_next, u_next + momentum * (u_next - u)
     return u

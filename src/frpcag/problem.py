@@ -198,7 +198,7 @@ def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int) -> float:
     L : sparse matrix or None
         Laplacian along ``axis``; None gives 0.
     X : ndarray of shape (n_samples, n_features)
-        The data, complete.
+        The data; NaN is missing.
     axis : {0, 1}
         0 for the sample graph, 1 for the feature graph.
 
@@ -211,9 +211,22 @@ def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int) -> float:
     if L is None:
         return 0.0
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), 2000)).astype(int))
-    pull = L[rows] @ X if axis == 0 else (L @ X[rows].T).T
-    typical = float(np.mean(np.abs(2 * pull), dtype=np.float64))
+    pull = _pull(L, X, rows) if axis == 0 else _pull(L, X[rows].T, np.arange(X.shape[1])).T
+    at = ~np.isnan(X[rows])
+    typical = float(np.mean(np.abs(2 * pull[at]), dtype=np.float64)) if at.any() else 0.0
     return 1.0 / typical if typical > 0 else 0.0
+
+
+def _pull(L: sp.csr_array, X: Array, rows: Array) -> Array:
+    """Return ``L[rows] @ X``; missing neighbours count as the average of those observed."""
+    if not np.isnan(X).any():
+        return L[rows] @ X
+    diagonal = L.diagonal()
+    W = (sp.diags_array(diagonal) - L).tocsr()[rows]
+    seen = (~np.isnan(X)).astype(X.dtype)
+    there = W @ seen
+    mean = np.divide(W @ np.nan_to_num(X, nan=0.0), there, out=np.zeros(there.shape), where=there > 0)
+    return np.nan_to_num(diagonal[rows, None] * X[rows] - np.asarray(W.sum(axis=1)).reshape(-1, 1) * mean, nan=0.0)
 
 
 def conjugate(problem: Problem) -> tuple[float, float]:

@@ -218,7 +218,7 @@ class DenseTransformer(KNeighborsTransformer):
 
 
 NAN, INF = points(), points()
-NAN[3, 2], INF[3, 2] = np.nan, -np.inf
+NAN[3], INF[3, 2] = np.nan, -np.inf
 ASYMMETRIC = np.triu(np.ones((60, 60)))
 REFUSED = {
     "n_neighbors=60 must be smaller than n_samples=60; pass at most 59 or add samples.": {"n_neighbors": 60},
@@ -230,8 +230,9 @@ REFUSED = {
     "n_neighbors=2.0 must be an integer": {"n_neighbors": 2.0},
     "n_neighbors=True must be an integer": {"n_neighbors": True},
     "X has n_samples=1 but a graph needs at least 2 nodes": {"X": points(1)},
-    "X has 1 NaN or infinite entries but": {"X": NAN},
-    "X has 1 NaN or infinite entries": {"X": sp.csr_array(INF)},
+    "node 3 of X has no observed entry": {"X": NAN},
+    "X has 1 infinite entries but distances need finite ones": {"X": INF},
+    "X has 1 infinite entries": {"X": sp.csr_array(INF)},
     "X has 1 dimension(s)": {"X": np.arange(5.0)},
     "X has shape (60, 0)": {"X": np.empty((60, 0))},
     "X has dtype complex128": {"X": points() * 1j},

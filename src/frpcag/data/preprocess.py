@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array
     Parameters
     ----------
     X : array-like or scipy sparse matrix of shape (n_samples, n_features)
-        The data, left untouched. A sparse matrix is made dense.
+        The data, left untouched. A sparse matrix is made dense. NaN is missing: it stays NaN, and mean and standard
+        deviation are those of the observed entries.
     center : bool
         Subtract the mean of each feature.
     scale : bool
@@ -105,17 +107,26 @@ def restore(U: Array, mean: Array, std: Array) -> Array:
 
 def _column_moments(X: Array, *, eps: float, with_mean: bool, with_std: bool) -> tuple[Array, Array]:
     """Return the float64 mean and standard deviation of each column, in two passes over row blocks."""
-    n, p = X.shape
-    mean, std = np.zeros(p), np.ones(p)
+    mean, std = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if with_mean:
         # Deviations from the first row: a constant column then gets its value as mean, without rounding.
-        first = X[0].astype(np.float64)
-        mean = first + sum((X[rows] - first).sum(axis=0) for rows in _row_blocks(X.shape)) / n
+        first = np.nan_to_num(X[0].astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        mean = first + _column_mean(X, lambda block: block - first)
     if with_std:
-        std = np.sqrt(sum(np.square(X[rows] - mean).sum(axis=0) for rows in _row_blocks(X.shape)) / n)
+        std = np.sqrt(_column_mean(X, lambda block: np.square(block - mean)))
         # A spread below the rounding of the values is noise; dividing by it would blow that noise up.
         std[std <= eps * np.abs(mean)] = 1.0
     return mean, std
+
+
+def _column_mean(X: Array, function: Callable[[Array], Array]) -> Array:
+    """Return the mean of ``function(X)`` over the observed entries of each column."""
+    total, count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for rows in _row_blocks(X.shape):
+        values = function(X[rows])
+        total += np.nansum(values, axis=0)
+        count += len(values) - np.isnan(values).sum(axis=0)
+    return total / np.maximum(count, 1)
 
 
 def _row_blocks(shape: tuple[int, ...]) -> list[slice]:

@@ -277,6 +277,8 @@ def _knn_graph(X: Any, options: GraphOptions, search: Callable[..., Neighbors], 
     check_n_neighbors(options.n_neighbors, X.shape[options.axis], axis=options.axis)
     points = check_points(_oriented(X, options.axis))
     indices, distances = search(points, int(options.n_neighbors))
+    # Points with missing entries that have no feature in common with K others: linked all the same, as loosely as any.
+    distances[np.isinf(distances)] = distances[np.isfinite(distances)].max(initial=0.0)
     if options.weights == "binary":
         weights, sigma = np.ones_like(distances), None
     else:

@@ -51,7 +51,7 @@ def check_n_neighbors(n_neighbors: int, n_nodes: int, *, axis: int) -> None:
 
 
 def check_points(X: Any) -> NDArray | sp.csr_array:
-    """Return ``X`` (nodes in rows) once it is known to hold finite real numbers."""
+    """Return ``X`` (nodes in rows) once it is known to hold finite real numbers, or NaN but not in all of a row."""
     if X.shape[1] == 0:
         raise ValueError(f"X has shape {X.shape}, nothing to measure distances by; pass a non-empty X.")
     if X.dtype.kind not in "biuf":
@@ -65,12 +65,15 @@ def check_points(X: Any) -> NDArray | sp.csr_array:
     # NaN and infinities survive a sum, which takes no memory; only when it is not finite is every entry
     # looked at.
     if not np.isfinite(total):
-        n_bad = values.size - int(np.isfinite(values).sum())
+        n_bad = int(np.isinf(values).sum())
         if n_bad:
             raise ValueError(
-                f"X has {n_bad} NaN or infinite entries but distances need finite ones; "
-                "impute or drop them, or pass a graph as method."
+                f"X has {n_bad} infinite entries but distances need finite ones; drop them or mark them as NaN."
             )
+        if not sp.issparse(X) and X.dtype.kind == "f":
+            empty = np.flatnonzero(np.isnan(X).all(axis=1))
+            if len(empty):
+                raise ValueError(f"node {empty[0]} of X has no observed entry; drop it or pass a graph as method.")
     return X
 
 

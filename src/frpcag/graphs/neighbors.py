@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,8 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from frpcag.graphs.inverted_lists import InvertedLists, half_squared_norms, nearest, train_centroids
-from frpcag.graphs.points import prepare_points, prepare_queries, rank_candidates
+from frpcag.graphs.masked import completed_components, masked_nearest, rank_masked
+from frpcag.graphs.points import Points, prepare_points, prepare_queries, rank_candidates
 from frpcag.threads import block_pool, count_threads
 
 Neighbors = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -49,7 +51,7 @@ def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Finite real numbers, any layout.
+        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.masked`.
     n_neighbors : int
         Less than ``n``.
     n_jobs : int, optional
@@ -72,7 +74,7 @@ def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int 
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)
         everyone = np.arange(len(points.Z))
-        indices, distances = _brute_force(points.Z, points.Z, n_neighbors, run, skip=everyone)
+        indices, distances = _brute_force(points, points, n_neighbors, run, skip=everyone)
     return indices, distances * points.unit
 
 
@@ -84,7 +86,7 @@ def query_neighbors(
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Finite real numbers, any layout.
+        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.masked`.
     rows : ndarray or csr_array of shape (m, p)
         The same features of other points. What is found for one does not depend on the others.
     n_neighbors : int
@@ -109,7 +111,7 @@ def query_neighbors(
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)
         queries = prepare_queries(rows, points, run)
-        indices, distances = _brute_force(queries, points.Z, n_neighbors, run)
+        indices, distances = _brute_force(queries, points, n_neighbors, run)
     return indices, distances * points.unit
 
 
@@ -129,7 +131,7 @@ def approximate_neighbors(
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Finite real numbers, any layout.
+        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.masked`.
     n_neighbors : int
         Less than ``n``.
     random_state : int, RandomState or None, default=None
@@ -161,8 +163,8 @@ def approximate_neighbors(
     rng = check_random_state(random_state)
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)
-        candidates = _list_candidates(points.Z, n_neighbors, rng, run)
-        indices, distances = _best_candidates(points.Z, candidates, n_neighbors, run)
+        candidates = _list_candidates(points, n_neighbors, rng, run)
+        indices, distances = _best_candidates(points, candidates, n_neighbors, run)
     return indices, distances * points.unit
 
 
@@ -191,7 +193,7 @@ def pynndescent_neighbors(
         descent = NNDescent(points.Z, n_neighbors=n_candidates, random_state=seed, n_jobs=count_threads(n_jobs))
     candidates = descent.neighbor_graph[0].astype(np.int64)
     with block_pool(n_jobs) as run:
-        indices, distances = _best_candidates(points.Z, candidates, n_neighbors, run)
+        indices, distances = _best_candidates(points, candidates, n_neighbors, run)
     return indices, distances * points.unit
 
 
@@ -212,47 +214,58 @@ def reduce_dimension(Z: NDArray[np.float32], *, rng: np.random.RandomState, run:
     return np.concatenate(run(lambda rows: Z[rows] @ basis, _blocks(n)))
 
 
-def _list_candidates(Z: NDArray[np.float32], n_neighbors: int, rng: np.random.RandomState, run: Callable) -> NDArray:
+def _list_candidates(points: Points, n_neighbors: int, rng: np.random.RandomState, run: Callable) -> NDArray:
     """Return candidates from inverted lists, the more of them the less their order can be trusted."""
-    n = len(Z)
-    reduced = reduce_dimension(Z, rng=rng, run=run)
-    n_candidates = min(n, (n_neighbors if reduced is Z else 4 * n_neighbors) + 9)
+    n = len(points.Z)
+    if points.seen is None:
+        reduced = reduce_dimension(points.Z, rng=rng, run=run)
+        n_candidates = (n_neighbors if reduced is points.Z else 4 * n_neighbors) + 9
+    else:
+        reduced = completed_components(points, rng=rng, run=run)
+        n_candidates = 10 * n_neighbors + 9
     centroids = train_centroids(reduced, int(2 * np.sqrt(n)), rng=rng, run=run)
-    return InvertedLists(reduced, centroids, run=run).search(n_candidates, n_probes=N_PROBES, run=run)
+    return InvertedLists(reduced, centroids, run=run).search(min(n, n_candidates), n_probes=N_PROBES, run=run)
 
 
-def _best_candidates(Z: NDArray[np.float32], candidates: NDArray, n_neighbors: int, run: Callable) -> Neighbors:
+def _best_candidates(points: Points, candidates: NDArray, n_neighbors: int, run: Callable) -> Neighbors:
     """Return the nearest candidates of every point; points with too few candidates are searched exactly."""
-    everyone = np.arange(len(Z))
+    everyone = np.arange(len(points.Z))
 
     def rank(rows: slice) -> Neighbors:
-        return rank_candidates(Z[rows], Z, candidates[rows], n_neighbors, skip=everyone[rows])
+        return _rank(points, rows, points, candidates[rows], n_neighbors, skip=everyone[rows])
 
-    indices, distances = _stack(run(rank, _blocks(len(Z))))
+    indices, distances = _stack(run(rank, _blocks(len(points.Z))))
     lonely = np.flatnonzero(np.isinf(distances[:, -1]))
     if len(lonely):
-        indices[lonely], distances[lonely] = _brute_force(Z[lonely], Z, n_neighbors, run, skip=lonely)
+        seen = None if points.seen is None else points.seen[lonely]
+        queries = replace(points, Z=points.Z[lonely], seen=seen)
+        indices[lonely], distances[lonely] = _brute_force(queries, points, n_neighbors, run, skip=lonely)
     return indices, distances
 
 
 def _brute_force(
-    queries: NDArray[np.float32],
-    Z: NDArray[np.float32],
-    n_neighbors: int,
-    run: Callable,
-    *,
-    skip: NDArray[np.int64] | None = None,
+    queries: Points, points: Points, n_neighbors: int, run: Callable, *, skip: NDArray[np.int64] | None = None
 ) -> Neighbors:
-    half_squares = half_squared_norms(Z)
+    complete = queries.seen is None and points.seen is None
+    half_squares = half_squared_norms(points.Z)
     # The true neighbours are among somewhat more candidates than are kept: their order is that of rounded
     # scores.
-    n_candidates = min(len(Z), n_neighbors + 9 + n_neighbors // 2)
+    n_candidates = min(len(points.Z), n_neighbors + 9 + n_neighbors // 2)
 
     def search(rows: slice) -> Neighbors:
-        candidates = nearest(queries[rows], Z, half_squares, n_candidates)
-        return rank_candidates(queries[rows], Z, candidates, n_neighbors, skip=None if skip is None else skip[rows])
+        if complete:
+            candidates = nearest(queries.Z[rows], points.Z, half_squares, n_candidates)
+        else:
+            candidates = masked_nearest(queries, rows, points, n_candidates)
+        return _rank(queries, rows, points, candidates, n_neighbors, skip=None if skip is None else skip[rows])
 
-    return _stack(run(search, _blocks(len(queries))))
+    return _stack(run(search, _blocks(len(queries.Z))))
+
+
+def _rank(queries: Points, rows: slice, points: Points, candidates, n_neighbors: int, *, skip) -> Neighbors:
+    if queries.seen is None and points.seen is None:
+        return rank_candidates(queries.Z[rows], points.Z, candidates, n_neighbors, skip=skip)
+    return rank_masked(queries, rows, points, candidates, n_neighbors, skip=skip)
 
 
 def _blocks(n: int) -> list[slice]:

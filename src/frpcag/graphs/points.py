@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import faiss
 import numpy as np
@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Points:
-    """Points in units of their own: ``Z = (X / largest - mean) / spread``, with ``spread`` a power of two."""
+    """Points in units of their own: ``Z = (X / largest - mean) / spread``, with ``spread`` a power of two.
+
+    Missing entries (NaN in ``X``) are 0, the mean, in ``Z`` and False in ``seen``; without any, ``seen`` is None.
+    """
 
     Z: NDArray[np.float32]  # (n, p), C order
     largest: float
     mean: NDArray[np.float64]
     spread: float
+    seen: NDArray[np.bool_] | None = None
 
     @property
     def unit(self) -> float:
@@ -36,7 +40,7 @@ def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Finite real numbers, any layout; never written to.
+        Finite real numbers, any layout; never written to. NaN is missing.
     run : callable
         What `block_pool` gives.
 
@@ -46,26 +50,28 @@ def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
     """
     n, p = X.shape
     blocks = _blocks(X)
-    largest = max(run(lambda block: float(np.abs(_read(X, block)).max()), blocks))
+    seen = _observed(X)
+    largest = max(run(lambda block: float(np.nanmax(np.abs(_read(X, block)), initial=0.0)), blocks))
     if largest == 0:
-        return Points(np.zeros((n, p), np.float32), 1.0, np.zeros(p), 1.0)
+        return Points(np.zeros((n, p), np.float32), 1.0, np.zeros(p), 1.0, seen)
     # Sums of blocks added in order: the same for any number of threads.
-    mean = np.sum(run(lambda block: (_read(X, block) / largest).sum(axis=0), blocks), axis=0) / n
+    mean = np.sum(run(lambda block: np.nansum(_read(X, block) / largest, axis=0), blocks), axis=0)
+    mean /= n if seen is None else np.maximum(seen.sum(axis=0), 1)
     Z = _centred(X, largest, mean, run)
     extent = max(run(lambda block: float(np.abs(Z[block]).max()), blocks))
     spread = 2.0 ** np.floor(np.log2(extent)) if extent > 0 else 1.0
     if spread != 1:  # a power of two scales float32 without rounding
         run(lambda block: np.multiply(Z[block], np.float32(1 / spread), out=Z[block]), blocks)
-    return Points(Z, largest, mean, spread)
+    return Points(Z, largest, mean, spread, seen)
 
 
-def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable) -> NDArray[np.float32]:
+def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable) -> Points:
     """Return other rows in the units of ``points``.
 
     Entries beyond 1e12 count as 1e12: float32 does not hold the squares of much larger ones.
     """
     Z = _centred(rows, points.largest, points.mean, run, limit=1e12 * points.spread)
-    return Z / np.float32(points.spread)
+    return replace(points, Z=Z / np.float32(points.spread), seen=_observed(rows))
 
 
 def _centred(
@@ -78,10 +84,22 @@ def _centred(
         with np.errstate(over="ignore"):
             rows /= largest
         rows -= mean
-        Z[block] = np.clip(rows, -limit, limit, out=rows)
+        Z[block] = np.nan_to_num(np.clip(rows, -limit, limit, out=rows), copy=False, nan=0.0)
 
     run(fill, _blocks(X))
     return Z
+
+
+def _observed(X: NDArray | sp.csr_array) -> NDArray[np.bool_] | None:
+    """Return where ``X`` is observed, None for everywhere."""
+    values = X.data if sp.issparse(X) else X
+    if values.dtype.kind != "f":
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(values.sum()):
+            return None
+    missing = np.isnan(X.toarray() if sp.issparse(X) else X)
+    return ~missing if missing.any() else None
 
 
 def _blocks(X: NDArray | sp.csr_array) -> list[slice]:
