@@ -96,6 +96,8 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Relative duality gap at the result, and its objective.
     converged_ : bool
         Whether ``stop`` was met.
+    status_ : {"converged", "max_iter", "stopped", "interrupted"}
+        Why the solver ended: the rule, the step limit, the callback, or Ctrl-C.
     backend_ : str
         Backend used.
     history_ : dict of str to ndarray
@@ -202,7 +204,8 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.low_rank_ = restore(U, self.mean_, self.scale_)
         self.sparse_ = np.asarray(X - self.low_rank_)
         np.nan_to_num(self.sparse_, copy=False, nan=0.0)
-        self.n_iter_, self.converged_, self.backend_ = solution.n_iter, solution.converged, solution.backend
+        self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
+        self.backend_ = solution.backend
         self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
         self.timings_ = clock.seconds
         return self

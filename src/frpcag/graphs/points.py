@@ -92,13 +92,12 @@ def _centred(
 
 def _observed(X: NDArray | sp.csr_array) -> NDArray[np.bool_] | None:
     """Return where ``X`` is observed, None for everywhere."""
-    values = X.data if sp.issparse(X) else X
-    if values.dtype.kind != "f":
+    if X.dtype.kind != "f":
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isnan(values.sum()):
+        if not np.isnan(X.sum()):  # one pass, no array of flags: the usual case
             return None
-    missing = np.isnan(X.toarray() if sp.issparse(X) else X)
+    missing = np.isnan(sp.csr_array(X).toarray() if sp.issparse(X) else X)
     return ~missing if missing.any() else None
 
 

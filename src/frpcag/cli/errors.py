@@ -1,0 +1,80 @@
+"""What went wrong, in one line and one exit code: 2 for the input, 1 for anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+# Arguments of the library and the options that set them.
+OPTIONS = {
+    "n_neighbors": "--neighbors",
+    "n_clusters": "--clusters",
+    "n_components": "--n-components",
+    "max_iter": "--max-iter",
+    "tol": "--tol",
+    "gamma1": "--gamma1",
+    "gamma2": "--gamma2",
+    "feature_shape": "--shape",
+    "n_jobs": "--jobs",
+    "key": "--key",
+}
+# Whole words that are not part of a path.
+_ARGUMENT = re.compile(rf"(?<![\w/.-])({'|'.join(OPTIONS)})(?![\w/-]|\.\w)")
+
+
+class InputError(Exception):
+    """Bad input or usage: a file, an option or the output folder."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C where there was no result to save yet."""
+
+
+def in_option_words(message: str) -> str:
+    """Return a message of the library with its arguments named as on the command line, on one line."""
+    return " ".join(_ARGUMENT.sub(lambda found: OPTIONS[found[1]], message).split())
+
+
+@contextmanager
+def input_errors(file: Path) -> Iterator[None]:
+    """Turn what the library says about its arguments into an InputError."""
+    try:
+        yield
+    except np.linalg.LinAlgError:  # a ValueError too, but no fault of the input
+        raise
+    except OSError as error:
+        if error.strerror is None:  # one of ours, already in clear words
+            raise InputError(str(error)) from error
+        raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions.") from error
+    except (ValueError, ImportError) as error:
+        raise InputError(re.sub(r"\bX\b", lambda _: file.name, in_option_words(str(error)))) from error
+
+
+def is_usage_error(error: BaseException) -> bool:
+    """Say whether Typer raised this about the words on the command line."""
+    return hasattr(error, "format_message")
+
+
+def exit_code(error: BaseException) -> int:
+    """Return 2 for bad input or usage, 1 for the rest."""
+    return 2 if isinstance(error, InputError) or is_usage_error(error) else 1
+
+
+def error_line(error: BaseException) -> str:
+    """Return the one line to show for an error."""
+    if is_usage_error(error):
+        said = error.format_message().replace("Value error, ", "").rstrip(".")  # type: ignore[attr-defined]
+        text = f"{said}; see frpcag --help and frpcag COMMAND --help."
+    elif isinstance(error, InputError):
+        text = str(error)
+    elif isinstance(error, Interrupted):
+        text = "interrupted before there was a result; nothing was written."
+    elif isinstance(error, MemoryError):
+        text = f"out of memory ({error}); pass --float32, fewer samples or fewer features."
+    else:
+        text = f"unexpected {type(error).__name__}: {error}; run again with --debug to see where, and report it."
+    return "error: " + " ".join(text.split())

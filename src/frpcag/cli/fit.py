@@ -1,0 +1,322 @@
+"""frpcag fit: a matrix in a file goes in, a run folder with its clean part comes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from frpcag import FRPCAG, FRPCAGClustering
+from frpcag.cli import options
+from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.pictures import save_model_pictures
+from frpcag.cli.progress import Bar, collected_warnings, print_warnings
+from frpcag.cli.runs import (
+    Timer,
+    certificate,
+    certificate_in_words,
+    check_output,
+    library_versions,
+    percent,
+    print_json,
+    run_folder,
+    seconds_in_words,
+    write_run,
+)
+from frpcag.data import read_matrix
+from frpcag.evaluate import outlier_scores
+
+_DATA, _MODEL, _SOLVER, _OUTPUT = "The file", "The model", "The solver", "The output"
+
+
+def fit(
+    file: Annotated[Path, typer.Argument(help="npy, npz, csv, tsv, parquet, mat or h5; samples in rows.")],
+    key: Annotated[
+        str | None,
+        typer.Option(help="Which array of an npz, mat or h5 file that holds several.", rich_help_panel=_DATA),
+    ] = None,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Compute in float32: half the memory.", rich_help_panel=_DATA)
+    ] = False,
+    center: Annotated[
+        bool,
+        typer.Option("--center/--no-center", help="Subtract the mean of each feature.", rich_help_panel=_DATA),
+    ] = True,
+    scale: Annotated[
+        bool,
+        typer.Option("--scale/--no-scale", help="Divide by the standard deviation.", rich_help_panel=_DATA),
+    ] = False,
+    shape: Annotated[
+        Any,
+        typer.Option(
+            parser=options.parse_shape,
+            metavar="HxW",
+            help="Rows are images of this size: draw them; needed for --feature-graph grid.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    clusters: Annotated[
+        int | None,
+        typer.Option(min=1, help="Label the samples, in this many clusters.", rich_help_panel=_MODEL),
+    ] = None,
+    n_components: Annotated[
+        Any,
+        typer.Option(
+            "--n-components",
+            parser=options.parse_components,
+            metavar="N",
+            help="Components: a number, or a share in (0, 1) of the squared singular values. "
+            "By default all above 1 % of the largest singular value.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    gamma1: Annotated[
+        Any,
+        typer.Option(
+            parser=options.parse_gamma,
+            metavar="auto|X",
+            help="Weight of the sample graph.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "auto",
+    gamma2: Annotated[
+        Any,
+        typer.Option(
+            parser=options.parse_gamma,
+            metavar="auto|X",
+            help="Weight of the feature graph.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "auto",
+    neighbors: Annotated[
+        int, typer.Option(min=1, help="Neighbours of a node in both graphs.", rich_help_panel=_MODEL)
+    ] = 10,
+    sample_graph: Annotated[
+        options.SampleGraph,
+        typer.Option(help="How the samples are linked; none drops the term.", rich_help_panel=_MODEL),
+    ] = options.SampleGraph.auto,
+    feature_graph: Annotated[
+        options.FeatureGraph,
+        typer.Option(help="How the features are linked; grid is for pixels.", rich_help_panel=_MODEL),
+    ] = options.FeatureGraph.auto,
+    laplacian: Annotated[
+        options.Laplacian,
+        typer.Option(help="normalized for clusters; combinatorial keeps levels.", rich_help_panel=_MODEL),
+    ] = options.Laplacian.normalized,
+    loss: Annotated[options.Loss, typer.Option(help="The data term.", rich_help_panel=_MODEL)] = options.Loss.l1,
+    tol: Annotated[
+        Any,
+        typer.Option(
+            parser=options.parse_tol,
+            metavar="X",
+            help="Relative duality gap to reach.",
+            rich_help_panel=_SOLVER,
+        ),
+    ] = 1e-3,
+    max_iter: Annotated[int, typer.Option(min=1, help="Limit of steps.", rich_help_panel=_SOLVER)] = 500,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=2**32 - 1, help="Of k-means and the approximate search.", rich_help_panel=_SOLVER),
+    ] = 0,
+    jobs: Annotated[
+        Any,
+        typer.Option(
+            parser=options.parse_jobs,
+            metavar="N",
+            help="Threads; all cores by default.",
+            rich_help_panel=_SOLVER,
+        ),
+    ] = None,
+    backend: Annotated[
+        options.BackendName, typer.Option(help="Who does the arithmetic.", rich_help_panel=_SOLVER)
+    ] = options.BackendName.auto,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder to make; frpcag-run-<name of FILE> by default.", rich_help_panel=_OUTPUT),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an earlier run.", rich_help_panel=_OUTPUT)
+    ] = False,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Write no figures.", rich_help_panel=_OUTPUT)] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.", rich_help_panel=_OUTPUT),
+    ] = False,
+    as_json: options.Json = False,
+    debug: options.Debug = False,
+) -> None:
+    """Clean a corrupted matrix, find its components and, if asked, its clusters.
+
+    Ctrl-C during the solve stops it early: the result so far is valid, certified and written.
+    """
+    if feature_graph is options.FeatureGraph.grid and shape is None:
+        raise InputError("--feature-graph=grid needs --shape, the height and width of an image, such as --shape 28x28.")
+    target = output if output is not None else Path(f"frpcag-run-{file.stem}")
+    check_output(target, overwrite=overwrite)
+    parameters = {
+        "n_components": n_components,
+        "gamma1": gamma1,
+        "gamma2": gamma2,
+        "n_neighbors": neighbors,
+        "sample_graph": _graph_argument(sample_graph),
+        "feature_graph": _graph_argument(feature_graph),
+        "laplacian": laplacian.value,
+        "loss": loss.value,
+        "center": center,
+        "scale": scale,
+        "tol": tol,
+        "max_iter": max_iter,
+        "backend": backend.value,
+        "feature_shape": shape,
+        "n_jobs": jobs,
+    }
+    if clusters is not None:
+        parameters["n_clusters"] = clusters
+    with Bar(shown=not (as_json or quiet)) as bar:
+        timer = Timer()
+        bar.stage(f"reading {file.name}")
+        X = _read(file, key=key, float32=float32, shape=shape)
+        read_seconds = timer.lap("read")
+        bar.stage("preparing")
+        estimator = (FRPCAG if clusters is None else FRPCAGClustering)(**parameters, random_state=seed, callback=bar)
+        with input_errors(file), collected_warnings() as notes:
+            estimator.fit(X)
+        model = estimator if clusters is None else estimator.estimator_
+        timings = {"read": read_seconds, **model.timings_}
+        if clusters is not None:
+            timings["cluster"] = timer.lap("fit") - sum(model.timings_.values())
+        record = _record(
+            X,
+            model,
+            file=file,
+            parameters=parameters,
+            seed=seed,
+            notes=notes,
+            timings=timings,
+            float32=float32,
+        )
+        timer.lap("describe")
+        bar.stage(f"writing {target}")
+        labels = None if clusters is None else estimator.labels_
+        with run_folder(target, overwrite=overwrite) as folder:
+            _write_arrays(folder, model, labels)
+            if not no_plots:
+                save_model_pictures(folder, model, labels=labels, shape=shape)
+            timings["write"] = timer.lap("write")
+            record["files"] = sorted(path.name for path in folder.iterdir())
+            write_run(folder, record)
+    if as_json:
+        print_json(record)
+        return
+    print_warnings(notes)
+    if not quiet:
+        _print_summary(record, target, labels)
+
+
+def _graph_argument(choice) -> str | None:
+    return None if choice.value == "none" else choice.value
+
+
+def _read(file: Path, *, key: str | None, float32: bool, shape: tuple[int, int] | None) -> np.ndarray:
+    """Return the matrix of a file, once it is known to be fit for the model."""
+    with input_errors(file):
+        X, _ = read_matrix(file, key=key)
+    if float32:
+        with np.errstate(over="ignore"):
+            X = X.astype(np.float32)
+    if (bad := np.argwhere(np.isinf(X))).size:
+        row, column = bad[0]
+        raise InputError(
+            f"{file}: {len(bad)} of {X.size} entries are infinite{' in float32' if float32 else ''}, the first in row "
+            f"{row + 1}, column {column + 1}; drop them or mark them as missing (NaN)."
+        )
+    if shape is not None and shape[0] * shape[1] != X.shape[1]:
+        raise InputError(
+            f"--shape={shape[0]}x{shape[1]} has {shape[0] * shape[1]} pixels but {file} has {X.shape[1]} "
+            "features; pass height and width of the image behind a row."
+        )
+    return X
+
+
+def _record(X, model, *, file: Path, parameters, seed, notes, timings, float32) -> dict[str, Any]:
+    """Return everything about a run but the names of its files."""
+    # Against a mask that is true everywhere, the recall is the share of the entries that stand out.
+    standing_out = outlier_scores(model.sparse_, np.ones(X.shape, dtype=bool))
+    return {
+        "command": "fit",
+        "data": {
+            "file": file.name,
+            "n_samples": X.shape[0],
+            "n_features": X.shape[1],
+            "dtype": str(X.dtype),
+            "float32": float32,
+            "missing": float(np.isnan(X).mean()),
+        },
+        "parameters": parameters,
+        "seed": seed,
+        "gamma1": model.gamma1_,
+        "gamma2": model.gamma2_,
+        "backend": model.backend_,
+        "graphs": {
+            "samples": _describe_graph(model.sample_graph_),
+            "features": _describe_graph(model.feature_graph_),
+        },
+        "certificate": certificate(model),
+        "rank": len(model.singular_values_),
+        "corrupted": {"share": standing_out["recall"], "threshold": standing_out["threshold"]},
+        "timings": timings,
+        "warnings": notes,
+        "versions": library_versions(),
+    }
+
+
+def _describe_graph(graph) -> dict[str, Any] | None:
+    if graph is None:
+        return None
+    return {"method": graph.method, "n_edges": graph.n_edges, "sigma": graph.sigma, "laplacian": graph.kind}
+
+
+def _write_arrays(folder: Path, model, labels) -> None:
+    for name in ("low_rank", "sparse", "embedding", "components", "singular_values"):
+        np.save(folder / f"{name}.npy", getattr(model, f"{name}_"))
+    if labels is not None:
+        np.save(folder / "labels.npy", labels)
+        rows = "".join(f"{sample},{label}\n" for sample, label in enumerate(labels))
+        (folder / "labels.csv").write_text("sample,label\n" + rows, encoding="utf-8")
+
+
+def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
+    console = Console(highlight=False, markup=False)
+    data, asked = record["data"], record["parameters"]
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(
+        "data",
+        f"{data['file']}: {data['n_samples']} samples x {data['n_features']} features, {data['dtype']}"
+        + (f", {percent(data['missing'])} missing" if data["missing"] else ""),
+    )
+    table.add_row("certificate", certificate_in_words(record["certificate"]))
+    rule = "singular values above 1 % of the largest" if asked["n_components"] is None else "as asked"
+    table.add_row("components", f"{record['rank']} ({rule})")
+    corrupted = record["corrupted"]
+    table.add_row(
+        "corruption",
+        f"{percent(corrupted['share'])} of the entries stand out, |S| > {corrupted['threshold']:.2g}",
+    )
+    for name in ("gamma1", "gamma2"):
+        table.add_row(name, f"{record[name]:.4g}{' (auto)' if asked[name] == 'auto' else ''}")
+    for name, graph in record["graphs"].items():
+        words = "none" if graph is None else f"{graph['method']}, {graph['n_edges']} edges, {graph['laplacian']}"
+        table.add_row(f"graph of {name}", words)
+    if labels is not None:
+        sizes = np.bincount(labels)
+        table.add_row("clusters", f"{len(sizes)}, of {sizes.min()} to {sizes.max()} samples")
+    table.add_row("time", seconds_in_words(record["timings"]))
+    table.add_row("written to", f"{target}{'/' if not str(target).endswith('/') else ''}")
+    table.add_row("", ", ".join([*record["files"], "run.json"]))
+    console.print(table)

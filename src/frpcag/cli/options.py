@@ -1,0 +1,97 @@
+"""Options shared by the commands, and the words they take."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from math import isfinite
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+class SampleGraph(StrEnum):
+    """How the samples are linked."""
+
+    auto = "auto"
+    exact = "exact"
+    approximate = "approximate"
+    pynndescent = "pynndescent"
+    none = "none"
+
+
+class FeatureGraph(StrEnum):
+    """How the features are linked."""
+
+    auto = "auto"
+    exact = "exact"
+    approximate = "approximate"
+    pynndescent = "pynndescent"
+    grid = "grid"
+    none = "none"
+
+
+class Laplacian(StrEnum):
+    """Which Laplacian a graph gets."""
+
+    normalized = "normalized"
+    combinatorial = "combinatorial"
+
+
+class Loss(StrEnum):
+    """The data term."""
+
+    l1 = "l1"
+    l2 = "l2"
+    huber = "huber"
+
+
+class BackendName(StrEnum):
+    """Who does the arithmetic."""
+
+    auto = "auto"
+    numpy = "numpy"
+    numba = "numba"
+
+
+def parse_gamma(text: str) -> str | float:
+    """Return "auto" or a finite number >= 0."""
+    return "auto" if text == "auto" else _number(text, "'auto' or a finite number >= 0", lambda x: x >= 0)
+
+
+def parse_tol(text: str | float) -> float:
+    """Return a finite number >= 0."""
+    return _number(text, "a finite number >= 0, such as 1e-3", lambda x: x >= 0)
+
+
+def parse_components(text: str | float) -> int | float:
+    """Return a whole number of components, or the share of the squared singular values to keep."""
+    value = _number(text, "a whole number >= 1, or a share in (0, 1)", lambda x: 0 < x < 1 or (x >= 1 and x == int(x)))
+    return int(value) if value >= 1 else value
+
+
+def parse_jobs(text: str | int) -> int:
+    """Return a number of threads, counted back from all cores if negative."""
+    return int(_number(text, "a whole number other than 0; -1 is all cores", lambda x: x != 0 and x == int(x)))
+
+
+def parse_shape(text: str | tuple[int, int]) -> tuple[int, int]:
+    """Return (height, width) from ``HxW``."""
+    if isinstance(text, tuple):
+        return text
+    sizes = text.lower().replace(",", "x").split("x")
+    if len(sizes) != 2 or not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
+        raise typer.BadParameter(f"{text!r} must be HEIGHTxWIDTH of an image, such as 28x28")
+    return int(sizes[0]), int(sizes[1])
+
+
+def _number(text, rule: str, holds) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not (isfinite(value) and holds(value)):
+        raise typer.BadParameter(f"{str(text)!r} must be {rule}")
+    return value

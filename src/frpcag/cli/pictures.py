@@ -1,0 +1,71 @@
+"""Figures of a run, drawn by frpcag.plots and saved without a screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+# Dots per inch: a figure of one column is 700 dots wide.
+_DPI = 200
+
+
+def save_model_pictures(folder: Path, model, *, labels=None, shape: tuple[int, int] | None = None) -> None:
+    """Draw what a fitted FRPCAG found: spectrum, history, embedding, and images where ``shape`` is given."""
+    plots = _plots()
+    _save(plots.plot_singular_values(model.singular_values_, label="U").figure, folder / "singular_values.png")
+    save_history(folder, model)
+    _save(plots.plot_embedding(model.embedding_, labels).figure, folder / "embedding.png")
+    if shape is not None:
+        U, S = model.low_rank_[:8], model.sparse_[:8]
+        save_images(folder, {"X, as given": U + S, "U, cleaned": U, "S = X - U": S}, shape)
+
+
+def save_history(folder: Path, model) -> None:
+    """Draw the gap and the objective along the solve."""
+    history = model.history_
+    ax = _plots().plot_history(history["n_iter"], history["gap"], objective=history["objective"])
+    _save(ax.figure, folder / "history.png")
+
+
+def save_images(folder: Path, rows: dict[str, Any], shape: tuple[int, int], *, n_images: int = 8) -> None:
+    """Draw the first images of each row; the last row is signed."""
+    figure = _plots().plot_image_grid(rows, shape, n_images=n_images, signed=[list(rows)[-1]])
+    _save(figure, folder / "images.png")
+
+
+def save_spectra(folder: Path, spectra: dict[str, Any]) -> None:
+    """Draw several sets of singular values on one scale."""
+    ax: Any = None
+    for name, values in spectra.items():
+        ax = _plots().plot_singular_values(values, ax=ax, label=name)
+    _save(ax.figure, folder / "singular_values.png")
+
+
+def save_embeddings(folder: Path, embeddings: dict[str, Any], labels) -> None:
+    """Draw embeddings side by side, one colour a class."""
+    import matplotlib.pyplot as plt
+
+    plots = _plots()
+    figure, axes = plt.subplots(1, len(embeddings), figsize=(3.5 * len(embeddings), 3.0), layout="constrained")
+    for ax, (name, Z) in zip(axes, embeddings.items(), strict=True):
+        plots.plot_embedding(Z, labels, ax=ax)
+        ax.set_title(name, fontsize=9, loc="left")
+        if ax is not axes[-1]:
+            ax.get_legend().remove()
+    _save(figure, folder / "embedding.png")
+
+
+def _plots():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import frpcag.plots
+
+    return frpcag.plots
+
+
+def _save(figure, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    figure.savefig(path, dpi=_DPI, metadata={"Software": None})
+    plt.close(figure)

@@ -1,0 +1,138 @@
+"""Every bad input is one line on stderr and exit code 2, and leaves no folder behind."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from frpcag.cli.errors import in_option_words
+
+BAD_FILES = {
+    "missing": lambda path, X: path,
+    "folder": lambda path, X: path.mkdir(),
+    "empty": lambda path, X: path.write_bytes(b""),
+    "truncated": lambda path, X: (np.save(path, X), path.write_bytes(path.read_bytes()[:-50])),
+    "text": lambda path, X: path.write_text("no matrix"),
+    "pickle": lambda path, X: path.write_bytes(pickle.dumps(X)),
+    "objects": lambda path, X: np.save(path, X.astype(object), allow_pickle=True),
+    "an empty row": lambda path, X: np.save(path, np.where(np.arange(len(X))[:, None] == 3, np.nan, X)),
+    "an empty column": lambda path, X: np.save(path, np.where(np.arange(X.shape[1]) == 3, np.nan, X)),
+    "infinity": lambda path, X: np.save(path, np.where(X.max() == X, np.inf, X)),
+    "complex": lambda path, X: np.save(path, X * 1j),
+    "vector": lambda path, X: np.save(path, X.ravel()),
+    "one row": lambda path, X: np.save(path, X[:1]),
+}
+
+BAD_WORDS = {
+    "--tol": ("abc", "-1", "nan", "inf"),
+    "--max-iter": ("0", "1.5"),
+    "--neighbors": ("0", "x"),
+    "--clusters": ("0", "1000"),
+    "--n-components": ("0", "1.5", "1000", "x"),
+    "--gamma1": ("-1", "x", "inf", "nan"),
+    "--gamma2": ("-1",),
+    "--shape": ("5x5", "x", "4x", "0x24"),
+    "--feature-graph": ("circle", "grid"),
+    "--sample-graph": ("grid",),
+    "--laplacian": ("random",),
+    "--loss": ("l7",),
+    "--jobs": ("0", "x"),
+    "--backend": ("abacus",),
+    "--seed": ("-1", "x"),
+    "--key": ("X",),
+    "--output": ("data.npy", "data.npy/run", "/proc/nowhere/run"),
+    "--no-such-option": ("",),
+}
+
+
+def assert_one_line(result, *words):
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith(".\n")
+    for word in words:
+        assert word in result.stderr
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_bad_file_is_refused_by_name(kind, working_folder, X, frpcag):
+    BAD_FILES[kind](working_folder / "bad.npy", X)
+    before = os.listdir(working_folder)
+    # scikit-learn, which looks at the number of rows, does not know the file
+    assert_one_line(frpcag("fit", "bad.npy"), *(["bad.npy"] if kind != "one row" else ["1 sample"]))
+    assert os.listdir(working_folder) == before
+
+
+def test_an_unknown_format_is_refused_by_name(working_folder, frpcag):
+    (working_folder / "table.xyz").write_text("1,2\n")
+    assert_one_line(frpcag("fit", "table.xyz"), "table.xyz", ".npy")
+
+
+@pytest.mark.parametrize(("words", "names"), [((), ("a, b",)), (("--key", "c"), ("--key='c'", "a, b"))])
+def test_a_file_of_several_arrays_asks_for_one_of_its_keys(words, names, working_folder, X, frpcag):
+    np.savez(working_folder / "both.npz", a=X, b=X)
+    assert_one_line(frpcag("fit", "both.npz", *words), "both.npz", "--key", *names)
+    assert os.listdir(working_folder) == ["both.npz"]
+
+
+@pytest.mark.parametrize(("option", "value"), [(o, v) for o, values in BAD_WORDS.items() for v in values])
+def test_a_bad_option_is_refused_by_name(option, value, data, frpcag, working_folder):
+    assert_one_line(frpcag("fit", "data.npy", option, value), option)
+    assert os.listdir(working_folder) == ["data.npy"]
+
+
+def test_values_beyond_float32_are_refused(working_folder, X, frpcag):
+    np.save(working_folder / "huge.npy", X * 1e300)
+    assert_one_line(frpcag("fit", "huge.npy", "--float32"), "huge.npy", "float32")
+
+
+def test_the_first_entry_that_is_not_finite_is_named(working_folder, X, frpcag):
+    X[4, 6] = np.inf
+    np.save(working_folder / "bad.npy", X)
+    assert_one_line(frpcag("fit", "bad.npy"), "row 5, column 7", "infinite")
+
+
+def test_an_existing_run_is_refused_before_the_work(data, frpcag, monkeypatch):
+    frpcag("fit", data, "--no-plots")
+    monkeypatch.setattr("frpcag.cli.fit.read_matrix", lambda *_, **__: pytest.fail("work was done"))
+    assert_one_line(frpcag("fit", data), "--output=frpcag-run-data", "--overwrite")
+
+
+def test_a_folder_that_is_no_run_is_never_replaced(data, frpcag, working_folder):
+    (working_folder / "precious").mkdir()
+    (working_folder / "precious/work.txt").write_text("of years")
+    assert_one_line(frpcag("fit", data, "--output", "precious", "--overwrite"), "--output=precious")
+    assert (working_folder / "precious/work.txt").read_text() == "of years"
+
+
+@pytest.mark.parametrize("words", [("nonsense",), ("fit",), ("--nonsense",)])
+def test_bad_usage_is_one_line(words, frpcag):
+    assert_one_line(frpcag(*words), "--help")
+
+
+def test_an_unexpected_error_is_one_line_and_exit_code_1(data, frpcag, monkeypatch):
+    monkeypatch.setattr("frpcag.cli.fit.outlier_scores", lambda *_: 1 / 0)
+    result = frpcag("fit", data)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: unexpected ZeroDivisionError")
+    assert result.stderr.count("\n") == 1
+
+
+def test_arguments_are_named_as_options_but_paths_stay():
+    message = "n_clusters=9 exceeds it; drop key.\nkey/tol.npy max_iter.npy my-tol"
+    assert in_option_words(message) == "--clusters=9 exceeds it; drop --key. key/tol.npy max_iter.npy my-tol"
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_real_process_shows_a_traceback_only_with_debug(debug, working_folder):
+    command = [sys.executable, "-m", "frpcag.cli.main", "fit", "nowhere.npy", *(["--debug"] * debug)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert ("Traceback" in result.stderr) == debug
+    assert result.stderr.splitlines()[-1].startswith("error: there is no file nowhere.npy")
+    assert os.listdir(working_folder) == []
