@@ -114,3 +114,18 @@ def test_a_new_row_with_nothing_observed_is_named():
     rows[1] = np.nan
     with pytest.raises(ValueError, match="row 1 of X has no observed entry"):
         model.transform(rows)
+
+
+def test_denoise_is_near_the_truth_for_rows_with_a_block_of_gross_errors():
+    rng = np.random.default_rng(0)
+    prototypes = 5 * rng.normal(size=(4, 60))
+    train = np.repeat(prototypes, 30, axis=0) + 0.2 * rng.normal(size=(120, 60))
+    rows = np.repeat(prototypes, 5, axis=0)
+    hit = rows.copy()
+    hit[:, :15] = 40.0
+    model = FRPCAG(feature_graph=None).fit(train)
+    ours = np.linalg.norm(model.denoise(hit) - rows)
+    centred = train - train.mean(axis=0)
+    Vt = np.linalg.svd(centred, full_matrices=False)[2][:3]
+    pca = np.linalg.norm((hit - train.mean(axis=0)) @ Vt.T @ Vt + train.mean(axis=0) - rows)
+    assert ours < 0.3 * pca

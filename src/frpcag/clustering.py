@@ -76,7 +76,7 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         huber_delta: float = 1.0,
         center: bool = True,
         scale: bool = False,
-        n_refine: int = 0,
+        n_refine: int | str = "auto",
         tol: float = 1e-3,
         max_iter: int = 500,
         stop: str = "gap",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from time import perf_counter
 
 import numpy as np
@@ -53,8 +53,10 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Where Huber's loss turns linear, in units of the centred and scaled data.
     center, scale : bool, default=True and False
         Subtract the mean of each feature; divide by its standard deviation.
-    n_refine : int, default=0
-        How often the graphs are rebuilt from ``U`` and the problem solved again.
+    n_refine : int or "auto", default=0
+        How often at most the graphs are rebuilt from ``U`` and the problem solved again; it ends early when the sample
+        graph keeps nine tenths of its edges. "auto" refines once, and only if ``U`` keeps fewer than half of the edges
+        of ``X``: the graph of ``X`` was then mostly noise. On clean data refinement blurs.
     tol : float, default=1e-3
         Tolerance of ``stop``.
     max_iter : int, default=500
@@ -94,6 +96,8 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Solver steps.
     duality_gap_, objective_ : float
         Relative duality gap at the result, and its objective.
+    n_refine_ : int
+        Refinements done.
     converged_ : bool
         Whether ``stop`` was met.
     status_ : {"converged", "max_iter", "stopped", "interrupted"}
@@ -138,7 +142,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         huber_delta: float = 1.0,
         center: bool = True,
         scale: bool = False,
-        n_refine: int = 0,
+        n_refine: int | str = 0,
         tol: float = 1e-3,
         max_iter: int = 500,
         stop: str = "gap",
@@ -188,14 +192,14 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         X = self._validate(X, reset=True)
         check_n_components(self.n_components, *X.shape)
-        if int(self.n_refine) != self.n_refine or self.n_refine < 0:
-            raise ValueError(f"n_refine={self.n_refine!r} must be an integer >= 0.")
+        limit, enough = _refinement(self.n_refine)
         clock = _Clock()
         Xc, self.mean_, self.scale_ = center_and_scale(X, center=self.center, scale=self.scale)
         clock.lap("preprocess")
-        solution = None
-        for _ in range(1 + self.n_refine):
-            solution = self._solve(Xc, solution, clock)
+        solution, self.n_refine_ = self._solve(Xc, Xc, clock), 0
+        while self.n_refine_ < limit and self._edges_kept(solution.U, clock) < enough:
+            solution = self._solve(Xc, solution.U, clock)
+            self.n_refine_ += 1
         U = solution.U
         W, Sigma, V = gram_svd(U, self.n_components, random_state=self.random_state)
         self.embedding_, self.components_, self.singular_values_ = W * Sigma, V.T, Sigma
@@ -243,9 +247,8 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         return restore(X @ self.components_, self.mean_, self.scale_)
 
-    def _solve(self, Xc: Array, previous: Solution | None, clock: _Clock) -> Solution:
-        """Build both graphs, from the previous solution where there is one, choose the gammas, and solve."""
-        basis = Xc if previous is None else previous.U
+    def _solve(self, Xc: Array, basis: Array, clock: _Clock) -> Solution:
+        """Build both graphs from ``basis``, ``Xc`` itself or its clean part, choose the gammas, and solve."""
         self.sample_graph_ = self._graph(basis, 0, self.sample_graph)
         clock.lap("sample_graph")
         self.feature_graph_ = self._graph(basis, 1, self.feature_graph)
@@ -268,10 +271,16 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             backend=self.backend,
             n_jobs=self.n_jobs,
             callback=self.callback,
-            U0=None if previous is None else previous.U,
+            U0=None if basis is Xc else basis,
         )
         clock.lap("solve")
         return solution
+
+    def _edges_kept(self, U: Array, clock: _Clock) -> float:
+        """Return the share of the sample graph's edges that the graph of ``U`` has too."""
+        graph, fresh = self.sample_graph_, self._graph(U, 0, self.sample_graph)
+        clock.lap("refine")
+        return 1.0 if graph is None or fresh is None else graph.edges_kept_by(fresh)
 
     def _graph(self, X: Array, axis: int, method) -> Graph | None:
         n_nodes = X.shape[axis]
@@ -357,6 +366,15 @@ class _Clock:
         now = perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
+
+
+def _refinement(n_refine) -> tuple[int, float]:
+    """Return how often to refine at most, and the share of edges kept at which there is nothing left to do."""
+    if isinstance(n_refine, str) and n_refine == "auto":
+        return 1, 0.5
+    if isinstance(n_refine, Integral) and not isinstance(n_refine, bool) and int(n_refine) >= 0:
+        return int(n_refine), 0.9
+    raise ValueError(f"n_refine={n_refine!r} must be 'auto' or an integer >= 0.")
 
 
 def _resolve_gamma(name: str, gamma, L, X: Array, axis: int) -> float:

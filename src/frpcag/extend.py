@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from frpcag.graphs import Graph
 from frpcag.graphs.neighbors import query_neighbors
-from frpcag.graphs.weights import gaussian_weights
 from frpcag.problem import Problem, shrinkage
 
 Array = np.ndarray
@@ -17,6 +16,8 @@ Array = np.ndarray
 # Rows cleaned at a time: bounds memory, not the result.
 _BLOCK = 1024
 _MAX_STEPS = 1000
+# Entries this many times the mean |X - U| of the training data off their first estimate do not count as links.
+_STANDS_OUT = 6.0
 
 
 def clean_rows(
@@ -37,7 +38,9 @@ def clean_rows(
 
     A new row ``x`` is linked to its nearest training rows. With the other rows fixed the sample term is
     ``gamma1 (q |u|^2 - 2 <u, b>)``, ``q`` its entry on the Laplacian's diagonal and ``b`` the weighted sum of its
-    neighbours' clean rows. A row of the training data is known already: it gets its fitted clean row.
+    neighbours' clean rows. This is done twice: entries that stand out from the first result are left out of the second
+    search for neighbours (not of the data term). NaN is missing. A row of the training data is known already: it gets
+    its fitted clean row. A row costs ``O(n p)`` for its neighbours and ``O(nnz(L2))`` for each of some 50 steps.
 
     Parameters
     ----------
@@ -61,26 +64,56 @@ def clean_rows(
     ndarray of shape (n_rows, n_features)
         Clean rows; each depends on its own row alone, not on the batch.
     """
-    idx, dist = query_neighbors(X, rows, n_neighbors, n_jobs=n_jobs)
-    out = np.empty_like(rows)
+    nearest, dist = query_neighbors(X, rows, 1, n_jobs=n_jobs)
     # Rows within rounding of a training row are that row.
     seen = dist[:, 0] <= 1e-5 * np.abs(X).max(initial=0.0)
-    out[seen] = U[idx[seen, 0]]
+    out = np.empty_like(rows)
+    out[seen] = U[nearest[seen, 0]]
     new = np.flatnonzero(~seen)
-    L2 = feature_graph.laplacian if feature_graph is not None else None
-    lmax2 = feature_graph.lmax if feature_graph is not None else 0.0
+    noise = _STANDS_OUT * float(np.mean(np.abs(X - U), dtype=np.float64))
+    L2, lmax2 = (feature_graph.laplacian, feature_graph.lmax) if feature_graph is not None else (None, 0.0)
+
+    def clean(x: Array, guide: Array) -> Array:
+        """Solve for the rows ``x``, linked to the neighbours of ``guide``, the same rows with gaps perhaps."""
+        q, b = np.zeros(len(x)), np.zeros_like(x)
+        if sample_graph is not None and gamma1 > 0:
+            q, b = _link(*_robust_neighbors(guide, U, n_neighbors, n_jobs), U, sample_graph)
+        return _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta)
+
     for start in range(0, len(new), _BLOCK):
         at = new[start : start + _BLOCK]
-        q, b = np.zeros(len(at)), np.zeros_like(rows[at])
-        if sample_graph is not None:
-            q, b = _link(idx[at], dist[at], U, sample_graph)
-        out[at] = _solve_rows(rows[at], q, b, L2, lmax2, gamma1, gamma2, loss, delta)
+        x = rows[at]
+        first = clean(x, x)
+        guide = np.where(np.abs(x - first) > noise, x.dtype.type(np.nan), x)
+        # A row that stands out as a whole keeps its entries: there is nothing better to link it by.
+        lost = np.isnan(guide).mean(axis=1) > 0.9
+        guide[lost] = x[lost]
+        out[at] = clean(x, guide)
     return out
+
+
+def _robust_neighbors(rows: Array, U: Array, k: int, n_jobs: int | None) -> tuple[Array, Array]:
+    """Return the ``k`` clean rows nearest to each row in mean absolute difference, and their Euclidean distances.
+
+    Absolute differences count gross errors once, not squared. They are taken among the Euclidean neighbours, thirty
+    times as many as are kept.
+    """
+    idx, dist = query_neighbors(U, rows, min(30 * k, len(U)), n_jobs=n_jobs)
+    absolute = np.empty(idx.shape)
+    step = max(1, 2**23 // (idx.shape[1] * rows.shape[1]))
+    for start in range(0, len(rows), step):
+        at = slice(start, start + step)
+        absolute[at] = np.nanmean(np.abs(rows[at, None] - U[idx[at]]), axis=2)
+    order = np.argsort(absolute, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(idx, order, axis=1), np.take_along_axis(dist, order, axis=1)
 
 
 def _link(idx: Array, dist: Array, U: Array, graph: Graph) -> tuple[Array, Array]:
     """Return the new rows' diagonal entries of the Laplacian and the weighted sums of their neighbours."""
-    A = gaussian_weights(dist, graph.sigma) if graph.sigma is not None else np.ones_like(dist)
+    A = np.ones_like(dist)
+    if graph.sigma is not None:
+        # A corrupted row is far from all others: in its own mean distance it is linked as strongly as any.
+        A = np.exp(-np.square(dist / np.maximum(dist.mean(axis=1, keepdims=True), max(graph.sigma, 1e-300))))
     degree = A.sum(axis=1)
     if graph.kind == "normalized":
         fitted = np.asarray(graph.weights.sum(axis=1)).ravel()[idx]

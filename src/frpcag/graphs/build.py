@@ -81,6 +81,11 @@ class Graph:
         """Number of edges, each counted once."""
         return self.weights.nnz // 2
 
+    def edges_kept_by(self, other: Graph) -> float:
+        """Return the share of the edges that ``other``, a graph of the same nodes, has too; 1 without edges."""
+        shared = (self.weights != 0).multiply(other.weights != 0).nnz
+        return shared / self.weights.nnz if self.weights.nnz else 1.0
+
     def __repr__(self) -> str:
         sigma = "None" if self.sigma is None else f"{self.sigma:.4g}"
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, method={self.method!r}, sigma={sigma})"
