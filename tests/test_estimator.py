@@ -19,11 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from frpcag import FRPCAG, FRPCAGClustering, Problem, build_graph
+from frpcag import FRPCAG, FRPCAGCV, FRPCAGClustering, Problem, RobustGraphImputer, build_graph
 from frpcag.problem import certificate
 
 
-@parametrize_with_checks([FRPCAG(), FRPCAGClustering(n_clusters=3)])
+@parametrize_with_checks(
+    [FRPCAG(), FRPCAGClustering(n_clusters=3), FRPCAGCV(multiples1=(0.1, 1.0), multiples2=(0.1,)), RobustGraphImputer()]
+)
 @pytest.mark.filterwarnings("ignore:n_neighbors=10 is not smaller")
 def test_scikit_learn_checks_pass(estimator, check):
     check(estimator)
@@ -366,7 +368,7 @@ def test_refinement_ends_when_the_graph_keeps_its_edges():
 
 def test_automatic_refinement_acts_only_where_the_graph_was_mostly_noise():
     rng = np.random.default_rng(0)
-    noisy = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 600)) + 3
-    noisy[rng.random(noisy.shape) < 0.5] = 0
+    noisy = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 1000)) + 3
+    noisy[rng.random(noisy.shape) < 0.4] = 0
     assert FRPCAG(n_refine="auto").fit(noisy).n_refine_ == 1
     assert FRPCAG(n_refine="auto", n_neighbors=4).fit(ring()).n_refine_ == 0

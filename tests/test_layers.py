@@ -28,6 +28,8 @@ ALLOWED = {
     "estimator": SPINE | {"extend"},
     "baselines": SPINE,
     "clustering": SPINE | {"estimator"},
+    "path": SPINE | {"estimator"},
+    "imputer": {"path"},
     "background": SPINE | {"estimator"},
     "bench": SPINE | {"estimator", "clustering", "background", "baselines", "evaluate", "inspect", "plots"},
     "report": {"bench", "inspect", "plots"},

@@ -3,9 +3,22 @@
 from frpcag.clustering import FRPCAGClustering
 from frpcag.estimator import FRPCAG
 from frpcag.graphs import Graph, build_graph
+from frpcag.imputer import RobustGraphImputer
+from frpcag.path import FRPCAGCV, regularization_path
 from frpcag.problem import Problem
 from frpcag.solvers import Solution, solve
 
 __version__ = "0.1.0"
 
-__all__ = ["FRPCAG", "FRPCAGClustering", "Graph", "Problem", "Solution", "build_graph", "solve"]
+__all__ = [
+    "FRPCAG",
+    "FRPCAGCV",
+    "FRPCAGClustering",
+    "Graph",
+    "Problem",
+    "RobustGraphImputer",
+    "Solution",
+    "build_graph",
+    "regularization_path",
+    "solve",
+]

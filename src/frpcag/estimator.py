@@ -254,8 +254,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.feature_graph_ = self._graph(basis, 1, self.feature_graph)
         clock.lap("feature_graph")
         L1, L2 = (graph.laplacian if graph is not None else None for graph in (self.sample_graph_, self.feature_graph_))
-        self.gamma1_ = _resolve_gamma("gamma1", self.gamma1, L1, Xc, axis=0)
-        self.gamma2_ = _resolve_gamma("gamma2", self.gamma2, L2, Xc, axis=1)
+        self.gamma1_, self.gamma2_ = self._gammas(Xc, L1, L2)
         clock.lap("gammas")
         null1, null2 = (
             graph.null_vector if graph is not None else None for graph in (self.sample_graph_, self.feature_graph_)
@@ -275,6 +274,13 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
         clock.lap("solve")
         return solution
+
+    def _gammas(self, Xc: Array, L1, L2) -> tuple[float, float]:
+        """Return the weights of the two graph terms."""
+        return (
+            _resolve_gamma("gamma1", self.gamma1, L1, Xc, axis=0),
+            _resolve_gamma("gamma2", self.gamma2, L2, Xc, axis=1),
+        )
 
     def _edges_kept(self, U: Array, clock: _Clock) -> float:
         """Return the share of the sample graph's edges that the graph of ``U`` has too."""

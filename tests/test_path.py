@@ -1,0 +1,98 @@
+"""Facts about the path of solutions, the choice of gammas by held-out entries, and the imputer."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.cluster import KMeans
+from sklearn.pipeline import make_pipeline
+
+from frpcag import FRPCAG, FRPCAGCV, RobustGraphImputer, regularization_path
+
+
+def table(n=120, p=30, share=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    clean = np.repeat(3 * rng.normal(size=(3, p)), n // 3, axis=0) + rng.normal(size=(n, 1))
+    X = clean + 0.2 * rng.normal(size=(n, p))
+    X[rng.random((n, p)) < 0.05] += 15
+    X[rng.random((n, p)) < share] = np.nan
+    return X, clean
+
+
+def test_every_point_of_the_path_is_the_solution_of_a_cold_start():
+    X, _ = table()
+    gammas1, gammas2 = (0.1, 1.0), (0.05, 0.5)
+    points = list(regularization_path(X, gammas1, gammas2, tol=1e-5, max_iter=5000))
+    assert [(p.gamma1, p.gamma2) for p in points] == [(0.1, 0.05), (0.1, 0.5), (1.0, 0.5), (1.0, 0.05)]
+    for point in points:
+        cold = FRPCAG(gamma1=point.gamma1, gamma2=point.gamma2, tol=1e-5, max_iter=5000).fit(X)
+        assert point.solution.gap <= 1e-5
+        assert_allclose(point.solution.objective, cold.objective_, rtol=2e-5)
+
+
+def test_warm_starts_take_fewer_steps_than_cold_ones():
+    X, _ = table()
+    gammas = np.geomspace(0.5, 1.0, 6)
+    warm = [point.solution.n_iter for point in regularization_path(X, gammas, [0.1], tol=1e-4)][1:]
+    cold = [FRPCAG(gamma1=g, gamma2=0.1, tol=1e-4).fit(X).n_iter_ for g in gammas[1:]]
+    assert sum(warm) < sum(cold)
+
+
+def test_held_out_entries_choose_a_better_pair_than_the_worst_of_the_grid():
+    X, clean = table()
+    model = FRPCAGCV(random_state=0).fit(X)
+    worst = int(np.argmax(model.cv_results_["error"]))
+    bad = FRPCAG(gamma1=model.cv_results_["gamma1"][worst], gamma2=model.cv_results_["gamma2"][worst]).fit(X)
+    gaps = np.isnan(X)
+    errors = [np.abs(m.low_rank_ - clean)[gaps].mean() for m in (model, bad)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_the_chosen_pair_has_the_smallest_held_out_error():
+    X, _ = table()
+    model = FRPCAGCV(multiples1=(0.1, 1.0), multiples2=(0.01, 0.3), random_state=0).fit(X)
+    assert model.best_index_ == np.argmin(model.cv_results_["error"])
+    assert len(model.cv_results_["gap"]) == 4
+    assert (model.cv_results_["gap"] <= 1e-3).all()
+
+
+@pytest.mark.parametrize("graphs", [("auto", None), (None, "auto")])
+def test_one_graph_leaves_one_gamma_to_choose(graphs):
+    X, _ = table()
+    model = FRPCAGCV(sample_graph=graphs[0], feature_graph=graphs[1], random_state=0).fit(X)
+    assert len(model.cv_results_["error"]) == 5
+
+
+@pytest.mark.parametrize("holdout", [0.0, 1.0, -0.1])
+def test_an_impossible_share_to_hide_is_named(holdout):
+    with pytest.raises(ValueError, match=f"holdout={holdout}"):
+        FRPCAGCV(holdout=holdout).fit(table()[0])
+
+
+def test_the_imputer_keeps_observed_entries_and_fills_the_rest():
+    X, clean = table()
+    filled = RobustGraphImputer().fit_transform(X)
+    seen = ~np.isnan(X)
+    assert np.array_equal(filled[seen], X[seen])
+    mean = np.broadcast_to(np.nanmean(X, axis=0), X.shape)
+    assert np.abs(filled - clean)[~seen].mean() < 0.5 * np.abs(mean - clean)[~seen].mean()
+
+
+def test_the_imputer_can_clean_observed_entries_too():
+    X, _ = table()
+    imputer = RobustGraphImputer(FRPCAG(), keep_observed=False).fit(X)
+    assert_allclose(imputer.transform(X), imputer.estimator_.low_rank_, atol=1e-6)
+
+
+def test_the_imputer_fills_rows_it_has_not_seen():
+    X, clean = table()
+    train = np.arange(len(X)) % 4 != 0
+    filled = RobustGraphImputer().fit(X[train]).transform(X[~train])
+    gaps = np.isnan(X[~train])
+    truth, mean = clean[~train], np.broadcast_to(np.nanmean(X[train], axis=0), filled.shape)
+    assert np.abs(filled - truth)[gaps].mean() < 0.6 * np.abs(mean - truth)[gaps].mean()
+
+
+def test_the_imputer_is_a_step_of_a_pipeline():
+    X, _ = table()
+    labels = make_pipeline(RobustGraphImputer(), KMeans(3, n_init=5, random_state=0)).fit_predict(X)
+    assert len(set(labels)) == 3
