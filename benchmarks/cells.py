@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from frpcag.data.corrupt import block_occlusion, missing_pixels
+from frpcag.data.corrupt import block_occlusion, missing_pixels, salt_and_pepper
 from frpcag.data.datasets import load_dataset
 
-DATASETS = ("yale", "orl", "usps", "coil20", "mfeat", "pie")
-CORRUPTIONS = ("clean", "zeros20", "zeros40", "block25")
+# The sets of the paper, on which choices are made; and others, on which they are checked.
+PAPER = ("yale", "orl", "usps", "coil20", "mfeat", "pie")
+OTHERS = ("digits", "mnist", "scrna_worm")
+CORRUPTIONS = ("clean", "zeros20", "zeros40", "block25", "black/white25")
 
 
 def load(name: str, *, max_samples: int = 1500) -> tuple[np.ndarray, np.ndarray, tuple[int, int] | None]:
-    """Return data, labels and image shape: ORL at half size, MFEAT without pixels and standardised."""
+    """Return data, labels and image shape: ORL at half size, MFEAT without pixels, counts as log(1 + rate)."""
     data = load_dataset(name)
     X, y, shape = data.X.astype(np.float32), data.y, data.shape
     if name == "orl":
@@ -22,6 +24,8 @@ def load(name: str, *, max_samples: int = 1500) -> tuple[np.ndarray, np.ndarray,
     if name == "mfeat":
         X = X[:, data.view != 4]
         X = (X - X.mean(axis=0)) / X.std(axis=0)
+    if name == "scrna_worm":
+        X = np.log1p(X / data.libsize[:, None] * 1e4).astype(np.float32)
     if len(X) > max_samples:
         keep = np.sort(np.random.default_rng(0).permutation(len(X))[:max_samples])
         X, y = X[keep], y[keep]
@@ -32,6 +36,8 @@ def corrupt(X: np.ndarray, shape, corruption: str) -> np.ndarray | None:
     """Return corrupted data; None where the corruption needs an image and there is none."""
     if corruption.startswith("zeros"):
         return missing_pixels(X, int(corruption[5:]) / 100, random_state=0)[0]
+    if corruption.startswith("black/white"):
+        return salt_and_pepper(X, int(corruption[11:]) / 100, random_state=0)[0]
     if corruption.startswith("block"):
         return None if shape is None else block_occlusion(X, shape, int(corruption[5:]) / 100, random_state=0)[0]
     return X
@@ -39,8 +45,8 @@ def corrupt(X: np.ndarray, shape, corruption: str) -> np.ndarray | None:
 
 def cells() -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
     """Yield (data set, corruption, X, y)."""
-    for name in DATASETS:
+    for name in PAPER + OTHERS:
         X, y, shape = load(name)
-        for corruption in CORRUPTIONS:
+        for corruption in CORRUPTIONS if name != "scrna_worm" else ("clean",):
             if (Xc := corrupt(X, shape, corruption)) is not None:
                 yield name, corruption, Xc, y

@@ -241,9 +241,10 @@ def test_denoise_brings_new_corrupted_rows_nearer_to_the_truth():
     assert np.abs(found - clean[~train]).mean() < 0.75 * np.abs(X[~train] - clean[~train]).mean()
 
 
-def test_transform_treats_each_row_on_its_own():
+@pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])
+def test_transform_treats_each_row_on_its_own(laplacian):
     X, _, _ = corrupted(n=150)
-    model = FRPCAG(n_components=3).fit(X[:120])
+    model = FRPCAG(n_components=3, laplacian=laplacian).fit(X[:120])
     together = model.transform(X[120:])
     one_by_one = np.vstack([model.transform(row[None]) for row in X[120:]])
     assert_allclose(together, one_by_one, atol=1e-9)

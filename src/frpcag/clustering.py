@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
@@ -12,11 +13,16 @@ from sklearn.utils.validation import validate_data
 
 from frpcag.estimator import FRPCAG
 from frpcag.factorize import gram_svd
-from frpcag.graphs import build_graph
+from frpcag.graphs import Graph, build_graph, graph_from_weights
 from frpcag.graphs.laplacian import low_eigenpairs
 from frpcag.solvers import Progress
 
 Array = np.ndarray
+
+# The graph that is clustered: fewer neighbours than for smoothing, and a share of the graph of the data as given, which
+# keeps what smoothing may have blurred. Measured in docs/decisions/clustering.md.
+CLUSTER_NEIGHBORS = 6
+RAW_SHARE = 0.25
 
 ASSIGNMENTS = ("auto", "spectral", "kmeans", "components")
 
@@ -29,9 +35,9 @@ class FRPCAGClustering(ClusterMixin, BaseEstimator):
     n_clusters : int, default=8
         Number of clusters.
     assign : {"auto", "spectral", "kmeans", "components"}, default="auto"
-        "spectral" rebuilds the sample graph from the clean data and clusters it spectrally; "kmeans" runs
-        k-means on the clean data, as the paper does; "components" runs it on the ``n_components`` principal
-        components ``W``. "auto" is "spectral".
+        "spectral" rebuilds the sample graph from the clean data, adds a quarter of that of the data as given, and
+        clusters it spectrally; "kmeans" runs k-means on the clean data, as the paper does; "components" runs it on
+        the ``n_components`` principal components ``W``. "auto" is "spectral".
     n_init : int, default=10
         Starts of k-means; the best is kept.
     n_components, gamma1, gamma2, n_neighbors, sample_graph, feature_graph, sigma, laplacian, loss, huber_delta, \
@@ -143,32 +149,40 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         params = {name: getattr(self, name) for name in shared}
         self.estimator_ = FRPCAG(random_state=random_state, **params).fit(X)
         self.n_iter_ = self.estimator_.n_iter_
-        points = self._points(self.estimator_, random_state)
+        points = self._points(X, random_state)
         self.labels_ = KMeans(self.n_clusters, n_init=self.n_init, random_state=random_state).fit_predict(points)
         return self
 
-    def _points(self, model: FRPCAG, random_state) -> Array:
+    def _points(self, X, random_state) -> Array:
         """Return the points that k-means labels."""
-        U = model.low_rank_
+        model = self.estimator_
         if self.assign == "components":
             return model.embedding_ / np.where(model.singular_values_ > 0, model.singular_values_, 1)
+        U = (model.low_rank_ - model.mean_) / model.scale_
         if self.assign == "kmeans":
             # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
             W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
             return W * Sigma
-        graph = build_graph(
-            U,
-            n_neighbors=min(self.n_neighbors, len(U) - 1),
-            random_state=random_state,
-            n_jobs=self.n_jobs,
-        )
-        return spectral_embedding(graph.laplacian, self.n_clusters, random_state=random_state)
+        Xc = ((X.toarray() if hasattr(X, "toarray") else X) - model.mean_) / model.scale_
+        options = {
+            "n_neighbors": min(CLUSTER_NEIGHBORS, len(U) - 1),
+            "random_state": random_state,
+            "n_jobs": self.n_jobs,
+        }
+        A = _unit_degrees(build_graph(U, **options)) + RAW_SHARE * _unit_degrees(build_graph(Xc, **options))
+        return spectral_embedding(graph_from_weights(A).laplacian, self.n_clusters, random_state=random_state)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _unit_degrees(graph: Graph):
+    """Return ``D^-1/2 A D^-1/2``, so that graphs of different data can be added."""
+    s = sp.diags_array(1 / graph.null_vector)
+    return s @ graph.weights @ s
 
 
 def spectral_embedding(L, n_clusters: int, *, random_state=None) -> Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil, sqrt
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -125,7 +123,7 @@ def _link(idx: Array, dist: Array, U: Array, graph: Graph) -> tuple[Array, Array
 
 
 def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
-    """Run a fixed number of accelerated steps, so that no row's result depends on the others."""
+    """Run accelerated steps, as many as each row's own conditioning asks for: no row depends on the others."""
     curved = 2 * gamma1 * q  # strong convexity of each row's problem
     beta = curved + 2 * gamma2 * lmax2
     if not beta.max(initial=0.0) > 0:
@@ -133,14 +131,14 @@ def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
     ratio = np.maximum(curved / np.where(beta > 0, beta, 1.0), 1e-4)
     root = np.sqrt(ratio)[:, None].astype(x.dtype)
     momentum = (1 - root) / (1 + root)
-    n_steps = min(ceil(20 / sqrt(float(ratio.min()))), _MAX_STEPS)
+    n_steps = np.minimum(np.ceil(20 / np.sqrt(ratio)), _MAX_STEPS)[:, None]
     lam = (1 / np.where(beta > 0, beta, 1.0))[:, None].astype(x.dtype)
     unit = Problem(np.zeros((1, 1)), None, None, 0.0, 0.0, loss=loss, delta=delta)
     keep, edge, limit = (np.asarray(v, dtype=x.dtype) for v in shrinkage(unit, lam))
     pull = (2 * gamma1 * q)[:, None].astype(x.dtype)
     missing = np.isnan(x)
     u = y = np.where(missing, x.dtype.type(0), x)
-    for _ in range(n_steps):
+    for step in range(int(n_steps.max())):
         g = pull * y - (2 * gamma1) * b
         if L2 is not None and gamma2 > 0:
             g = g + (2 * gamma2) * (L2 @ y.T).T.astype(x.dtype, copy=False)
@@ -148,5 +146,6 @@ def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
         d = z - x
         u_next = np.where(np.abs(d) <= edge, x + keep * d, z - np.sign(d) * limit)
         u_next = np.where(missing, z, u_next)
-        u, y = u_next, u_next + momentum * (u_next - u)
+        going = step < n_steps
+        u, y = np.where(going, u_next, u), np.where(going, u_next + momentum * (u_next - u), y)
     return u

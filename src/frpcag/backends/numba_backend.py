@@ -54,9 +54,9 @@ class NumbaBackend:
         if problem.L1 is not None:
             order = reverse_cuthill_mckee(sp.csr_matrix(problem.L1), symmetric_mode=True)
         X = _padded(problem.X, order)
-        U = _padded(np.nan_to_num(problem.X, nan=0.0) if problem.mask is not None else problem.X, order)
-        if U0 is not None:
-            U = _padded(np.asarray(U0, dtype=dtype), order)
+        U = _padded(X) if U0 is None else _padded(np.asarray(U0, dtype=dtype), order)
+        if problem.mask is not None:
+            np.nan_to_num(U, copy=False, nan=0.0)
         n, p = X.shape
         graphs = (
             *_scaled(problem.L1, 2 * problem.gamma1, dtype, n, order),
@@ -168,9 +168,7 @@ def _scaled(L: sp.csr_array | None, factor: float, dtype, n: int, order: Array |
     """Return the CSR arrays of ``factor * L``, nodes in the given order, with empty rows up to ``n``."""
     if L is None or factor == 0:
         return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype)
-    if order is not None:
-        L = L[order][:, order]
-    L.sort_indices()
+    L = (L if order is None else L[order][:, order]).sorted_indices()
     ptr = np.full(n + 1, L.nnz, np.int64)
     ptr[: L.shape[0] + 1] = L.indptr
     return ptr, L.indices.astype(np.int32), (factor * L.data).astype(dtype)
