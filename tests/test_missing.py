@@ -47,8 +47,8 @@ def test_the_certificate_can_be_recomputed_from_the_attributes(laplacian):
         [G.laplacian for G in graphs],
         [G.null_vector for G in graphs],
     )
-    problem = Problem(X - model.mean_, L1, L2, model.gamma1_, model.gamma2_, null1=null1, null2=null2)
-    at = certificate(problem, model.low_rank_ - model.mean_)
+    problem = Problem(X - model.center_, L1, L2, model.gamma1_, model.gamma2_, null1=null1, null2=null2)
+    at = certificate(problem, model.low_rank_ - model.center_)
     assert model.duality_gap_ <= 1e-4
     assert_allclose(at.gap, model.duality_gap_, atol=1e-9)
 

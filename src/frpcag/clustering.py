@@ -158,12 +158,12 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         model = self.estimator_
         if self.assign == "components":
             return model.embedding_ / np.where(model.singular_values_ > 0, model.singular_values_, 1)
-        U = (model.low_rank_ - model.mean_) / model.scale_
+        U = (model.low_rank_ - model.center_) / model.scale_
         if self.assign == "kmeans":
             # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
             W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
             return W * Sigma
-        Xc = ((X.toarray() if hasattr(X, "toarray") else X) - model.mean_) / model.scale_
+        Xc = ((X.toarray() if hasattr(X, "toarray") else X) - model.center_) / model.scale_
         options = {
             "n_neighbors": min(CLUSTER_NEIGHBORS, len(U) - 1),
             "random_state": random_state,

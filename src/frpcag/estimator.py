@@ -85,9 +85,11 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     components_ : ndarray of shape (n_components_, n_features)
         Principal directions.
     singular_values_ : ndarray of shape (n_components_,)
-        Singular values of the centred and scaled clean part.
-    mean_, scale_ : ndarray of shape (n_features,)
-        What was subtracted and divided by.
+        Singular values of the clean part, centred and scaled.
+    mean_ : ndarray of shape (n_features,)
+        Mean of ``low_rank_``, the origin of the embedding; zero without ``center``.
+    center_, scale_ : ndarray of shape (n_features,)
+        What was subtracted from ``X`` and what it was divided by before the problem was solved.
     gamma1_, gamma2_ : float
         Weights used.
     sample_graph_, feature_graph_ : Graph or None
@@ -194,17 +196,21 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_n_components(self.n_components, *X.shape)
         limit, enough = _refinement(self.n_refine)
         clock = _Clock()
-        Xc, self.mean_, self.scale_ = center_and_scale(X, center=self.center, scale=self.scale)
+        Xc, self.center_, self.scale_ = center_and_scale(X, center=self.center, scale=self.scale)
         clock.lap("preprocess")
         solution, self.n_refine_ = self._solve(Xc, Xc, clock), 0
         while self.n_refine_ < limit and self._edges_kept(solution.U, clock) < enough:
             solution = self._solve(Xc, solution.U, clock)
             self.n_refine_ += 1
+        del Xc
+        # The clean part of centred data is not itself centred: the normalised Laplacian pulls towards sqrt(degree).
         U = solution.U
+        origin = U.mean(axis=0, dtype=np.float64) if self.center else np.zeros(U.shape[1])
+        U -= origin.astype(U.dtype)
+        self.mean_ = self.center_ + origin * self.scale_
         W, Sigma, V = gram_svd(U, self.n_components, random_state=self.random_state)
         self.embedding_, self.components_, self.singular_values_ = W * Sigma, V.T, Sigma
         clock.lap("factorize")
-        del Xc
         self.low_rank_ = restore(U, self.mean_, self.scale_)
         self.sparse_ = np.asarray(X - self.low_rank_)
         np.nan_to_num(self.sparse_, copy=False, nan=0.0)
@@ -230,11 +236,12 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_components_)
         """
-        return self._clean(X) @ self.components_.T
+        clean = self._clean(X)
+        return (clean - ((self.mean_ - self.center_) / self.scale_).astype(clean.dtype)) @ self.components_.T
 
     def denoise(self, X):
         """Return new rows cleaned against the fitted samples, in the units of ``X``."""
-        return restore(self._clean(X), self.mean_, self.scale_)
+        return restore(self._clean(X), self.center_, self.scale_)
 
     def inverse_transform(self, X):
         """Return the data, in the units of the training data, that the rows of an embedding stand for."""
@@ -315,11 +322,11 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _clean(self, X) -> Array:
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.mean_) / self.scale_
+        rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.center_) / self.scale_
         return clean_rows(
             rows.astype(X.dtype, copy=False),
-            X=(self.low_rank_ + self.sparse_ - self.mean_) / self.scale_,  # missing entries as predicted
-            U=(self.low_rank_ - self.mean_) / self.scale_,
+            X=(self.low_rank_ + self.sparse_ - self.center_) / self.scale_,  # missing entries as predicted
+            U=(self.low_rank_ - self.center_) / self.scale_,
             sample_graph=self.sample_graph_,
             feature_graph=self.feature_graph_,
             gamma1=self.gamma1_,
