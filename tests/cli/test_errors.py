@@ -115,7 +115,7 @@ def test_bad_usage_is_one_line(words, frpcag):
 
 
 def test_an_unexpected_error_is_one_line_and_exit_code_1(data, frpcag, monkeypatch):
-    monkeypatch.setattr("frpcag.cli.fit.outlier_scores", lambda *_: 1 / 0)
+    monkeypatch.setattr("frpcag.cli.fit.certificate", lambda *_: 1 / 0)
     result = frpcag("fit", data)
     assert result.exit_code == 1
     assert result.stderr.startswith("error: unexpected ZeroDivisionError")
