@@ -29,7 +29,7 @@ ALLOWED = {
     "baselines": SPINE,
     "clustering": SPINE | {"estimator"},
     "path": SPINE | {"estimator"},
-    "imputer": {"path"},
+    "imputer": {"data", "path"},
     "background": SPINE | {"estimator"},
     "bench": SPINE | {"estimator", "clustering", "background", "baselines", "evaluate", "inspect", "plots"},
     "report": {"bench", "inspect", "plots"},

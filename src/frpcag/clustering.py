@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
+from frpcag.data.preprocess import validate_matrix
 from frpcag.estimator import FRPCAG
 from frpcag.factorize import gram_svd
 from frpcag.graphs import Graph, build_graph, graph_from_weights
@@ -132,14 +132,7 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         FRPCAGClustering
             The fitted estimator.
         """
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-        )
+        X = validate_matrix(self, X, reset=True)
         if self.assign not in ASSIGNMENTS:
             raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
         if int(self.n_clusters) != self.n_clusters or not 1 <= self.n_clusters <= X.shape[0]:

@@ -9,9 +9,9 @@ from time import perf_counter
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from frpcag.data.preprocess import center_and_scale, restore
+from frpcag.data.preprocess import center_and_scale, restore, validate_matrix
 from frpcag.extend import clean_rows
 from frpcag.factorize import check_n_components, gram_svd
 from frpcag.graphs import Graph, build_graph
@@ -192,7 +192,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         FRPCAG
             The fitted estimator.
         """
-        X = self._validate(X, reset=True)
+        X = validate_matrix(self, X, reset=True)
         check_n_components(self.n_components, *X.shape)
         limit, enough = _refinement(self.n_refine)
         clock = _Clock()
@@ -321,7 +321,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _clean(self, X) -> Array:
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        X = validate_matrix(self, X, reset=False)
         rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.center_) / self.scale_
         return clean_rows(
             rows.astype(X.dtype, copy=False),
@@ -336,25 +336,6 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             delta=self.huber_delta,
             n_jobs=self.n_jobs,
         )
-
-    def _validate(self, X, *, reset: bool):
-        """Return ``X`` as a float array or CSR matrix whose rows (and columns, in fit) have something observed."""
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-            reset=reset,
-        )
-        if np.isnan(X.data.sum() if hasattr(X, "toarray") else X.sum()):
-            missing = np.isnan(X.toarray() if hasattr(X, "toarray") else X)
-            for axis, what in ((1, "row"), (0, "column")):
-                empty = np.flatnonzero(missing.all(axis=axis))
-                if len(empty) and (reset or what == "row"):
-                    raise ValueError(f"{what} {empty[0]} of X has no observed entry (NaN throughout); drop it.")
-        return X
 
     @property
     def _n_features_out(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from frpcag.data.preprocess import validate_matrix
 from frpcag.path import FRPCAGCV
 
 Array = np.ndarray
@@ -43,7 +44,7 @@ class RobustGraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Fit the model to ``X``, NaN where it is missing."""
-        X = self._validate(X, reset=True)
+        X = validate_matrix(self, X, reset=True)
         model = FRPCAGCV(random_state=0) if self.estimator is None else clone(self.estimator)
         self.estimator_ = model.fit(X)
         return self
@@ -51,23 +52,12 @@ class RobustGraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X) -> Array:
         """Return ``X`` with its missing entries filled in; rows that were not in the training data too."""
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        X = validate_matrix(self, X, reset=False)
         clean = self.estimator_.denoise(X)
         if not self.keep_observed:
             return clean
         dense = X.toarray() if hasattr(X, "toarray") else X
         return np.where(np.isnan(dense), clean, dense)
-
-    def _validate(self, X, *, reset: bool):
-        return validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-            reset=reset,
-        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -7,11 +7,49 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
 Array = np.ndarray
 
 # Entries converted to float64 at a time: 8 MiB of scratch, whatever the size of X.
 _BLOCK_ENTRIES = 1 << 20
+
+
+def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return ``X`` as a float array or CSR matrix, NaN allowed, for a scikit-learn estimator.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Whose features are noted (``reset=True``, in fit) or compared with.
+    X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+        Finite numbers or NaN; every row, and in fit every column, has something observed.
+    reset : bool
+        True in fit.
+
+    Returns
+    -------
+    ndarray or csr_matrix of shape (n_samples, n_features)
+        float32 where ``X`` is float32, float64 otherwise.
+    """
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=2 if reset else 1,
+        reset=reset,
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(X.sum()):  # one pass, no array of flags: the usual case
+            return X
+    missing = np.isnan(X.toarray() if sparse.issparse(X) else X)
+    for what, axis in (("row", 1), ("column", 0)):
+        empty = np.flatnonzero(missing.all(axis=axis))
+        if len(empty) and (reset or what == "row"):
+            raise ValueError(f"{what} {empty[0]} of X has no observed entry (NaN throughout); drop it.")
+    return X
 
 
 def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array, Array]:
