@@ -22,7 +22,7 @@ Array = np.ndarray
 # The graph that is clustered: fewer neighbours than for smoothing, and a share of the graph of the data as given, which
 # keeps what smoothing may have blurred. Measured in docs/decisions/clustering.md.
 CLUSTER_NEIGHBORS = 6
-RAW_SHARE = 0.25
+RAW_SHARE = 0.5
 
 ASSIGNMENTS = ("auto", "spectral", "kmeans", "components")
 
@@ -35,9 +35,9 @@ class FRPCAGClustering(ClusterMixin, BaseEstimator):
     n_clusters : int, default=8
         Number of clusters.
     assign : {"auto", "spectral", "kmeans", "components"}, default="auto"
-        "spectral" rebuilds the sample graph from the clean data, adds a quarter of that of the data as given, and
-        clusters it spectrally; "kmeans" runs k-means on the clean data, as the paper does; "components" runs it on
-        the ``n_components`` principal components ``W``. "auto" is "spectral".
+        "spectral" rebuilds the sample graph from the clean data, adds half of that of the data as given (unless it
+        was refined and nothing is missing), and clusters it spectrally; "kmeans" runs k-means on the clean data, as
+        the paper does; "components" runs it on the ``n_components`` principal components ``W``. "auto" is "spectral".
     n_init : int, default=10
         Starts of k-means; the best is kept.
     n_components, gamma1, gamma2, n_neighbors, sample_graph, feature_graph, sigma, laplacian, loss, huber_delta, \
@@ -162,7 +162,11 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
             "random_state": random_state,
             "n_jobs": self.n_jobs,
         }
-        A = _unit_degrees(build_graph(U, **options)) + RAW_SHARE * _unit_degrees(build_graph(Xc, **options))
+        A = _unit_degrees(build_graph(U, **options))
+        # A graph that had to be refined was mostly noise: none of it, unless what is wrong with the data is marked as
+        # missing and does not enter the graph.
+        if model.n_refine_ == 0 or np.isnan(Xc).any():
+            A = A + RAW_SHARE * _unit_degrees(build_graph(Xc, **options))
         return spectral_embedding(graph_from_weights(A).laplacian, self.n_clusters, random_state=random_state)
 
     def __sklearn_tags__(self):
