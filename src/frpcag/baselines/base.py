@@ -1,0 +1,130 @@
+"""The contract of the comparison models, and the sample graph they share."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from frpcag.graphs import Graph, build_graph
+
+Array = np.ndarray
+
+
+class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A comparison model: ``fit`` gives ``embedding_``, the points that k-means labels afterwards.
+
+    No model here maps new data, so there is no ``transform``. ``fit`` leaves ``X`` as it is given: what the paper does
+    with the data before a model sees them is named by ``preprocess`` and done by
+    :func:`~frpcag.baselines.preprocess`.
+
+    Attributes
+    ----------
+    preprocess : {"none", "standardize", "standardize+unit", "unit"}
+        Pre-processing of the data (class attribute; Shahid et al. 2016, Sec. VI).
+    uses_graph : bool
+        Whether the model has a sample graph (class attribute).
+    nonnegative : bool
+        Whether it refuses negative data (class attribute).
+    nested : bool
+        Whether ``first_components(c)`` of a fit with more components is the fit with ``c`` (class attribute).
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The points, in the dtype of ``X``.
+    """
+
+    preprocess: ClassVar[str] = "none"
+    uses_graph: ClassVar[bool] = False
+    nonnegative: ClassVar[bool] = False
+    nested: ClassVar[bool] = False
+
+    embedding_: Array
+
+    def fit_transform(self, X, y=None) -> Array:
+        """Fit and return ``embedding_``."""
+        return self.fit(X).embedding_
+
+    def first_components(self, n_components: int) -> Array:
+        """Return the embedding with fewer components than were fitted.
+
+        Parameters
+        ----------
+        n_components : int
+            From 1 to the number fitted.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        fitted = self.embedding_.shape[1]
+        if not self.nested:
+            raise ValueError(f"n_components={n_components}: {type(self).__name__} is not nested; fit it anew.")
+        if not 1 <= n_components <= fitted:
+            raise ValueError(f"n_components={n_components!r} must be an integer from 1 to {fitted}, as many as fitted.")
+        return self.embedding_[:, :n_components]
+
+    def _validate(self, X) -> Array:
+        """Return ``X`` as a finite float array, of two samples at least."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if self.nonnegative and X.min() < 0:
+            name = type(self).__name__
+            raise ValueError(
+                f"Negative values in data passed to {name}: the lowest entry of X is {X.min():.4g}, and {name} needs "
+                "X >= 0; skip the centring, or shift the features."
+            )
+        return X
+
+    def _check_n_components(self, X: Array, limit: int) -> None:
+        c = self.n_components
+        if not isinstance(c, Integral) or isinstance(c, bool) or not 1 <= int(c) <= limit:
+            n, p = X.shape
+            raise ValueError(
+                f"n_components={c!r} must be an integer from 1 to {limit} for n_samples={n} and n_features={p}."
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.nonnegative
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class GraphBaseline(Baseline):
+    """A comparison model with a sample graph, ``sample_graph_`` once fitted."""
+
+    uses_graph = True
+
+    def _fit_graph(self, X: Array, *, laplacian: str = "normalized") -> Graph:
+        """Build the sample graph, or take the one given, and note it."""
+        k = self.n_neighbors
+        if isinstance(k, Real) and float(k) >= len(X):
+            k = len(X) - 1
+            warnings.warn(
+                f"n_neighbors={self.n_neighbors} is not smaller than n_samples={len(X)}; using {k}.", stacklevel=3
+            )
+        self.sample_graph_ = build_graph(
+            X, n_neighbors=k, method=self.sample_graph, laplacian=laplacian, random_state=self.random_state
+        )
+        return self.sample_graph_
+
+
+def check_weight(name: str, value, *, most: float = np.inf) -> float:
+    """Return ``value`` as a float; raise unless it is a finite number from 0 to ``most``."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not (0 <= number <= most and number < np.inf):
+        limit = ">= 0" if most == np.inf else f"from 0 to {most:g}"
+        raise ValueError(f"{name}={value!r} must be a finite number {limit}.")
+    return number
+
+
+def fix_signs(vectors: Array) -> Array:
+    """Return the columns with the sign that makes the entry of largest magnitude positive."""
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1, signs)
