@@ -1,0 +1,39 @@
+"""Why it works: graph frequencies, alignment, Theorem 1, graph quality and outliers of a fit, as numbers."""
+
+from frpcag.inspect.alignment import alignment_ratio, graph_covariance, shape_interaction, vector_alignment
+from frpcag.inspect.graph_quality import GraphQuality, graph_quality, neighbor_recall
+from frpcag.inspect.outliers import OutlierShares, outlier_shares
+from frpcag.inspect.spectra import (
+    attenuation,
+    eigengaps,
+    frequency_energy,
+    graph_basis,
+    low_rank_distance,
+    project_low_rank,
+    singular_value_ratio,
+    suggest_k,
+)
+from frpcag.inspect.theorem import Bound, theorem_bound, theorem_gammas
+
+__all__ = [
+    "Bound",
+    "GraphQuality",
+    "OutlierShares",
+    "alignment_ratio",
+    "attenuation",
+    "eigengaps",
+    "frequency_energy",
+    "graph_basis",
+    "graph_covariance",
+    "graph_quality",
+    "low_rank_distance",
+    "neighbor_recall",
+    "outlier_shares",
+    "project_low_rank",
+    "shape_interaction",
+    "singular_value_ratio",
+    "suggest_k",
+    "theorem_bound",
+    "theorem_gammas",
+    "vector_alignment",
+]

@@ -1,0 +1,85 @@
+"""Which samples and which features are bad: the share of entries that stand out in ``S``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+# An entry stands out when |S| is this many times its mean.
+STANDS_OUT = 6.0
+# Entries of S looked at together: bounds the memory of |S|.
+_BLOCK = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierShares:
+    """Where the entries of ``S`` stand out.
+
+    Parameters
+    ----------
+    threshold : float
+        What ``|S|`` must exceed.
+    share : float
+        Share of all entries that do.
+    samples : ndarray of shape (n_samples,)
+        Share of the entries of each sample.
+    features : ndarray of shape (n_features,)
+        Share of the entries of each feature.
+    """
+
+    threshold: float
+    share: float
+    samples: Array
+    features: Array
+
+    def worst_samples(self, n: int) -> Array:
+        """Return the ``n`` samples with the most outlying entries, worst first."""
+        return np.argsort(-self.samples, kind="stable")[:n]
+
+    def worst_features(self, n: int) -> Array:
+        """Return the ``n`` features with the most outlying entries, worst first."""
+        return np.argsort(-self.features, kind="stable")[:n]
+
+
+def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares:
+    """Count the entries of ``S`` that stand out, for each sample and each feature.
+
+    Parameters
+    ----------
+    S : ndarray of shape (n_samples, n_features)
+        The sparse part, ``sparse_`` of a fit.
+    threshold : float, optional
+        An entry stands out when ``|S|`` is above this. By default six times the mean of ``|S|``, far above the small
+        residues that noise leaves everywhere.
+
+    Returns
+    -------
+    OutlierShares
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.inspect import outlier_shares
+    >>> S = np.zeros((4, 10))
+    >>> S[2, :5] = -3.0
+    >>> shares = outlier_shares(S)
+    >>> shares.samples, shares.worst_samples(1)
+    (array([0. , 0. , 0.5, 0. ]), array([2]))
+    """
+    S = np.asarray(S)
+    if S.ndim != 2 or S.size == 0:
+        raise ValueError(f"S has shape {S.shape}; it must be (n_samples, n_features); pass a matrix.")
+    n, p = S.shape
+    blocks = [slice(start, start + max(1, _BLOCK // p)) for start in range(0, n, max(1, _BLOCK // p))]
+    if threshold is None:
+        total = sum(float(np.abs(S[rows]).sum(dtype=np.float64)) for rows in blocks)
+        threshold = STANDS_OUT * total / S.size
+    samples, features = np.zeros(n), np.zeros(p)
+    for rows in blocks:
+        out = np.abs(S[rows]) > threshold
+        samples[rows] = out.mean(axis=1)
+        features += out.sum(axis=0)
+    return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n)
