@@ -43,10 +43,10 @@ def corrupt(X: np.ndarray, shape, corruption: str) -> np.ndarray | None:
     return X
 
 
-def cells() -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
+def cells(*, max_samples: int = 1500) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
     """Yield (data set, corruption, X, y)."""
     for name in sorted(PAPER + OTHERS, key=lambda name: name == "pie"):  # the slowest, 68 classes, last
-        X, y, shape = load(name)
+        X, y, shape = load(name, max_samples=max_samples)
         for corruption in CORRUPTIONS if name != "scrna_worm" else ("clean",):
             if (Xc := corrupt(X, shape, corruption)) is not None:
                 yield name, corruption, Xc, y

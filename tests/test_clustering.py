@@ -58,3 +58,28 @@ def test_the_same_seed_gives_the_same_labels():
 def test_bad_parameters_are_named(params, message):
     with pytest.raises(ValueError, match=message):
         FRPCAGClustering(**params).fit(corrupted_digits(200)[0])
+
+
+def lit_faces(seed):
+    """Return eight classes under forty lightings, the same for all classes and as strong as what sets them apart."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(8), 40)
+    lightings = np.tile(rng.normal(size=(40, 2)), (8, 1)) @ rng.normal(size=(2, 200))
+    return rng.normal(size=(8, 200))[y] + 0.8 * lightings + 0.1 * rng.normal(size=(320, 200)), y
+
+
+def test_whitened_components_find_classes_that_strong_directions_hide():
+    def error(assign):
+        found = (
+            clustering_error(y, FRPCAGClustering(8, assign=assign, random_state=0).fit_predict(X))
+            for X, y in map(lit_faces, range(1, 4))
+        )
+        return np.mean(list(found))
+
+    assert error("auto") < error("spectral") - 0.05
+
+
+def test_whitening_leaves_out_directions_that_are_rounding():
+    X = np.outer(np.repeat([0.0, 10.0, 30.0], 20), np.arange(1.0, 6.0))
+    model = FRPCAGClustering(3, gamma1=1e-9, gamma2=1e-9, random_state=0).fit(X)  # U = X
+    assert model._whitened(0).shape == (60, 1)

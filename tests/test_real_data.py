@@ -47,6 +47,17 @@ def test_clusters_of_faces_survive_most_pixels_missing():
     assert told < untold < raw
 
 
+def test_people_are_told_apart_under_forty_lightings():
+    data = load_dataset("pie")
+    keep = (data.y < 30) & (np.arange(len(data.y)) % 42 < 40)
+    X, y = data.X[keep], data.y[keep]
+    auto, spectral = (
+        clustering_error(y, FRPCAGClustering(30, assign=assign, random_state=0).fit_predict(X))
+        for assign in ("auto", "spectral")
+    )
+    assert auto < 0.25 < spectral
+
+
 def test_faces_behind_blocks_are_uncovered():
     X, _ = faces()
     order = np.random.default_rng(1).permutation(400)

@@ -23,6 +23,11 @@ Array = np.ndarray
 # keeps what smoothing may have blurred. Measured in docs/decisions/clustering.md.
 CLUSTER_NEIGHBORS = 6
 RAW_SHARE = 0.5
+# Whitened components for each cluster, and how tight the clusters in their graph must be, as a share of what the mixed
+# graph gives, to be taken alone: where a few strong directions, such as the lighting, hide the classes.
+WHITENED_PER_CLUSTER = 2
+WHITENED_FLOOR = 1e-3
+TIGHTER = 0.5
 
 ASSIGNMENTS = ("auto", "spectral", "kmeans", "components")
 
@@ -37,7 +42,9 @@ class FRPCAGClustering(ClusterMixin, BaseEstimator):
     assign : {"auto", "spectral", "kmeans", "components"}, default="auto"
         "spectral" rebuilds the sample graph from the clean data, adds half of that of the data as given (unless it
         was refined and nothing is missing), and clusters it spectrally; "kmeans" runs k-means on the clean data, as
-        the paper does; "components" runs it on the ``n_components`` principal components ``W``. "auto" is "spectral".
+        the paper does; "components" runs it on the ``n_components`` principal components ``W``. "auto" adds the graph
+        of the whitened components, two for each cluster, to that of "spectral", and takes it alone where the clusters
+        in it are twice as tight.
     n_init : int, default=10
         Starts of k-means; the best is kept.
     n_components, gamma1, gamma2, n_neighbors, sample_graph, feature_graph, sigma, laplacian, loss, huber_delta, \
@@ -142,31 +149,61 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         params = {name: getattr(self, name) for name in shared}
         self.estimator_ = FRPCAG(random_state=random_state, **params).fit(X)
         self.n_iter_ = self.estimator_.n_iter_
-        points = self._points(X, random_state)
-        self.labels_ = KMeans(self.n_clusters, n_init=self.n_init, random_state=random_state).fit_predict(points)
+        if self.assign == "auto":
+            self.labels_ = self._tightest(X, random_state)
+        else:
+            self.labels_ = self._kmeans(self._points(X, random_state), random_state).labels_
         return self
+
+    def _kmeans(self, points: Array, random_state) -> KMeans:
+        return KMeans(self.n_clusters, n_init=self.n_init, random_state=random_state).fit(points)
+
+    def _tightest(self, X, random_state) -> Array:
+        """Return the labels of the mixed graph, or of the whitened components where these are far tighter."""
+        of_W = self._unit_graph(self._whitened(random_state), random_state)
+        mixed, whitened = (
+            self._kmeans(self._embed(A, random_state), random_state)
+            for A in (self._clean_and_raw_graph(X, random_state) + of_W, of_W)
+        )
+        return (whitened if whitened.inertia_ < TIGHTER * mixed.inertia_ else mixed).labels_
 
     def _points(self, X, random_state) -> Array:
         """Return the points that k-means labels."""
         model = self.estimator_
         if self.assign == "components":
             return model.embedding_ / np.where(model.singular_values_ > 0, model.singular_values_, 1)
-        U = (model.low_rank_ - model.center_) / model.scale_
         if self.assign == "kmeans":
             # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
+            U = self._centred(model.low_rank_)
             W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
             return W * Sigma
-        Xc = ((X.toarray() if hasattr(X, "toarray") else X) - model.center_) / model.scale_
-        options = {
-            "n_neighbors": min(CLUSTER_NEIGHBORS, len(U) - 1),
-            "random_state": random_state,
-            "n_jobs": self.n_jobs,
-        }
-        A = _unit_degrees(build_graph(U, **options))
+        return self._embed(self._clean_and_raw_graph(X, random_state), random_state)
+
+    def _centred(self, X: Array) -> Array:
+        return (X - self.estimator_.center_) / self.estimator_.scale_
+
+    def _whitened(self, random_state) -> Array:
+        """Return the first principal components of the clean data, all of unit length."""
+        U = self._centred(self.estimator_.low_rank_)
+        n_components = min(WHITENED_PER_CLUSTER * self.n_clusters, *U.shape)
+        W, Sigma, _ = gram_svd(U - U.mean(axis=0), n_components, random_state=random_state)
+        return W[:, Sigma >= WHITENED_FLOOR * Sigma[0]]  # below lies noise, which whitening would blow up
+
+    def _clean_and_raw_graph(self, X, random_state):
+        """Return the weights of the graph of the clean data, with a share of that of the data as given."""
+        Xc = self._centred(X.toarray() if hasattr(X, "toarray") else X)
+        A = self._unit_graph(self._centred(self.estimator_.low_rank_), random_state)
         # A graph that had to be refined was mostly noise: none of it, unless what is wrong with the data is marked as
         # missing and does not enter the graph.
-        if model.n_refine_ == 0 or np.isnan(Xc).any():
-            A = A + RAW_SHARE * _unit_degrees(build_graph(Xc, **options))
+        if self.estimator_.n_refine_ == 0 or np.isnan(Xc).any():
+            A = A + RAW_SHARE * self._unit_graph(Xc, random_state)
+        return A
+
+    def _unit_graph(self, Z: Array, random_state):
+        n_neighbors = min(CLUSTER_NEIGHBORS, len(Z) - 1)
+        return _unit_degrees(build_graph(Z, n_neighbors=n_neighbors, random_state=random_state, n_jobs=self.n_jobs))
+
+    def _embed(self, A, random_state) -> Array:
         return spectral_embedding(graph_from_weights(A).laplacian, self.n_clusters, random_state=random_state)
 
     def __sklearn_tags__(self):
