@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-gpu lint clean
 
 demo: $(VENV)/.demo-ready
 	$(BIN)/frpcag demo
 
 test: $(VENV)/.test-ready
 	$(BIN)/python -m pytest -n auto
+
+test-gpu: $(VENV)/.test-ready $(VENV)/.gpu-ready
+	$(BIN)/python -m pytest tests/test_gpu.py tests/backends tests/graphs/test_torch_neighbors.py
 
 lint: $(VENV)/.lint-ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

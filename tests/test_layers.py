@@ -10,7 +10,7 @@ import frpcag
 ROOT = Path(frpcag.__file__).parent
 
 # Leaves of one concern each, which any layer may import.
-LEAVES = {"spectrum", "threads"}
+LEAVES = {"spectrum", "threads", "torch_sparse", "cluster", "halo", "checkpoint"}
 SPINE = {"data", "graphs", "problem", "solvers", "factorize"}
 ALLOWED = {
     "problem": set(),
@@ -21,18 +21,27 @@ ALLOWED = {
     "plots": set(),
     "spectrum": set(),
     "threads": set(),
+    "torch_sparse": set(),
+    "cluster": set(),
+    "halo": set(),
+    "checkpoint": set(),
     "inspect": {"graphs", "problem", "factorize"},
     "backends": {"problem"},
     "solvers": {"problem", "backends"},
     "extend": {"graphs", "problem"},
-    "estimator": SPINE | {"extend"},
+    "gpu": {"backends", "data", "factorize", "graphs"},
+    "outofcore": SPINE | {"backends"},
+    # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
+    "estimator": SPINE | {"extend", "backends", "gpu", "report", "outofcore"},
     "baselines": SPINE,
     "clustering": SPINE | {"estimator"},
     "path": SPINE | {"estimator"},
     "imputer": {"data", "path"},
-    "background": SPINE | {"estimator"},
+    "masks": set(),
+    "similar_frames": set(),
+    "background": SPINE | {"estimator", "masks", "similar_frames"},
     "bench": SPINE | {"estimator", "clustering", "background", "baselines", "evaluate", "inspect", "plots"},
-    "report": {"bench", "inspect", "plots"},
+    "report": {"bench", "inspect", "plots", "graphs", "problem", "factorize", "gpu"},
 }
 LATE = {
     "torch",
@@ -46,8 +55,15 @@ LATE = {
     "h5py",
     "pynndescent",
     "numba",
+    "zarr",
+    "fsspec",
 }
-HOMES = {"matplotlib": {"plots"}, "numba": {"backends"}}
+HOMES = {
+    "matplotlib": {"plots"},
+    "numba": {"backends"},
+    "torch": {"backends", "graphs", "gpu", "torch_sparse"},
+    "triton": {"backends"},
+}
 
 
 def modules():

@@ -11,7 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from frpcag.backends import is_tensor, select_backend
 from frpcag.data.preprocess import center_and_scale, restore, validate_matrix
+from frpcag.data.row_chunks import is_dask
 from frpcag.extend import clean_rows
 from frpcag.factorize import check_n_components, gram_svd
 from frpcag.graphs import Graph, build_graph
@@ -63,8 +65,11 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Limit of solver steps; reaching it warns with the gap reached.
     stop : {"gap", "change"}, default="gap"
         Stop on the relative duality gap, or on the change of the iterates as the paper does.
-    backend : {"auto", "numpy", "numba"}, default="auto"
-        Who does the arithmetic.
+    backend : {"auto", "numpy", "numba", "torch", "dask"} or DaskBackend, default="auto"
+        Who does the arithmetic. "torch" does graphs, solve and factors on the GPU where there is one; "dask" does them
+        on the workers of the current Dask client, row block by row block; a
+        `frpcag.backends.dask_backend.DaskBackend` also says where checkpoints and results go. "auto" takes torch for
+        tensors, Dask for Dask arrays and Numba for others.
     feature_shape : (int, int), optional
         Height and width of the image behind a row, for ``feature_graph="grid"``.
     random_state : int, RandomState or None
@@ -181,9 +186,11 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix, torch tensor or Dask array of shape (n_samples, n_features)
             The data. float32 stays float32; other types become float64. NaN is missing: such entries have no data term,
-            distances are taken over what two samples or features have in common, and ``low_rank_`` predicts them.
+            distances are taken over what two samples or features have in common, and ``low_rank_`` predicts them. Of a
+            tensor, all results are tensors on its device; of a Dask array, those of its size are Dask arrays. With
+            ``backend="dask"`` also a zarr or HDF5 array, a memory map, or the path of a ``.npy`` or ``.zarr``.
         y : None
             Ignored.
 
@@ -192,16 +199,16 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         FRPCAG
             The fitted estimator.
         """
+        if self.backend == "torch" or is_tensor(X):
+            return self._fit_tensor(X)
+        if is_dask(X) or getattr(self.backend, "name", self.backend) == "dask":
+            return self._fit_blocks(X)
         X = validate_matrix(self, X, reset=True)
         check_n_components(self.n_components, *X.shape)
-        limit, enough = _refinement(self.n_refine)
         clock = _Clock()
         Xc, self.center_, self.scale_ = center_and_scale(X, center=self.center, scale=self.scale)
         clock.lap("preprocess")
-        solution, self.n_refine_ = self._solve(Xc, Xc, clock), 0
-        while self.n_refine_ < limit and self._edges_kept(solution.U, clock) < enough:
-            solution = self._solve(Xc, solution.U, clock)
-            self.n_refine_ += 1
+        solution = self._solve_refined(Xc, clock)
         del Xc
         # The clean part of centred data is not itself centred: the normalised Laplacian pulls towards sqrt(degree).
         U = solution.U
@@ -214,11 +221,47 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.low_rank_ = restore(U, self.mean_, self.scale_)
         self.sparse_ = np.asarray(X - self.low_rank_)
         np.nan_to_num(self.sparse_, copy=False, nan=0.0)
+        self._note(solution, clock)
+        return self
+
+    def _fit_tensor(self, X):
+        """Do the same on PyTorch tensors, on their device; the results are NumPy arrays if ``X`` was one."""
+        select_backend(self.backend, X=X)  # says what is missing
+        from frpcag import gpu
+
+        clock = _Clock(gpu.torch.cuda.synchronize if gpu.torch.cuda.is_available() else None)
+        tensor = gpu.load_matrix(self, X)
+        check_n_components(self.n_components, *tensor.shape)
+        Xc, self.center_, self.scale_ = gpu.center_and_scale(tensor, center=self.center, scale=self.scale)
+        clock.lap("preprocess")
+        solution = self._solve_refined(Xc, clock)
+        del Xc
+        gpu.finish(self, tensor, solution.U)
+        clock.lap("factorize")
+        if not is_tensor(X):
+            vars(self).update(vars(gpu.to_host(self)))
+            clock.lap("unload")
+        self._note(solution, clock)
+        return self
+
+    def _fit_blocks(self, X):
+        """Do the same on row blocks, on the workers of a Dask cluster."""
+        name = getattr(self.backend, "name", self.backend)
+        if name not in ("auto", "dask"):
+            raise ValueError(f"backend={name!r} does not take Dask arrays; pass backend='dask' or X.compute().")
+        select_backend("dask")  # says what is missing
+        from frpcag import outofcore
+
+        clock = _Clock()
+        self._note(outofcore.fit(self, X, clock), clock)
+        return self
+
+    def _note(self, solution: Solution, clock: _Clock) -> None:
+        """Keep what the solver says of its run."""
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
         self.backend_ = solution.backend
         self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
         self.timings_ = clock.seconds
-        return self
 
     def fit_transform(self, X, y=None):
         """Fit and return ``embedding_``, the training samples in the principal directions."""
@@ -236,16 +279,26 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_components_)
         """
+        if is_tensor(getattr(self, "low_rank_", None)):
+            return self._on_host("transform", X)
+        if is_dask(X):
+            return self._on_chunks("transform", X)
         clean = self._clean(X)
         return (clean - ((self.mean_ - self.center_) / self.scale_).astype(clean.dtype)) @ self.components_.T
 
     def denoise(self, X):
         """Return new rows cleaned against the fitted samples, in the units of ``X``."""
+        if is_tensor(getattr(self, "low_rank_", None)):
+            return self._on_host("denoise", X)
+        if is_dask(X):
+            return self._on_chunks("denoise", X)
         return restore(self._clean(X), self.center_, self.scale_)
 
     def inverse_transform(self, X):
         """Return the data, in the units of the training data, that the rows of an embedding stand for."""
         check_is_fitted(self)
+        if is_tensor(self.low_rank_):
+            return self._on_host("inverse_transform", X)
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != len(self.components_):
             raise ValueError(
@@ -253,6 +306,56 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "transform returns."
             )
         return restore(X @ self.components_, self.mean_, self.scale_)
+
+    def report(self, path, **more):
+        """Write one self-contained HTML page about the fit: words, images, tables, plots, diagnostics.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        **more
+            Fields of :class:`frpcag.report.Fit` to add, such as ``labels`` of the samples, ``title``, or ``shape``, the
+            height and width of the image behind a row.
+
+        Returns
+        -------
+        Path
+        """
+        check_is_fitted(self)
+        from frpcag.report import Fit, write_report
+
+        return write_report(path, Fit.of_model(self, **more))
+
+    def _on_chunks(self, method: str, X):
+        """Call a method on every row chunk of a Dask array, lazily."""
+        check_is_fitted(self)
+        self._require_arrays()
+        from frpcag import outofcore
+
+        return outofcore.transform_chunks(self, method, X)
+
+    def _require_arrays(self) -> None:
+        if is_dask(self.low_rank_):
+            raise NotImplementedError(
+                "new rows are cleaned against all training rows, which are Dask arrays here; fit on a subsample that "
+                "fits in memory and transform Dask arrays with that model."
+            )
+
+    def _on_host(self, method: str, X):
+        """Call a method on a copy of the model in NumPy arrays; the result is a tensor on the device of the fit."""
+        from frpcag import gpu
+
+        return gpu.on_host(self, method, X)
+
+    def _solve_refined(self, Xc: Array, clock: _Clock) -> Solution:
+        """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
+        limit, enough = _refinement(self.n_refine)
+        solution, self.n_refine_ = self._solve(Xc, Xc, clock), 0
+        while self.n_refine_ < limit and self._edges_kept(solution.U, clock) < enough:
+            solution = self._solve(Xc, solution.U, clock)
+            self.n_refine_ += 1
+        return solution
 
     def _solve(self, Xc: Array, basis: Array, clock: _Clock) -> Solution:
         """Build both graphs from ``basis``, ``Xc`` itself or its clean part, choose the gammas, and solve."""
@@ -266,7 +369,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         null1, null2 = (
             graph.null_vector if graph is not None else None for graph in (self.sample_graph_, self.feature_graph_)
         )
-        problem = Problem(
+        problem = _problem_type(Xc)(
             Xc, L1, L2, self.gamma1_, self.gamma2_, loss=self.loss, delta=self.huber_delta, null1=null1, null2=null2
         )
         solution = solve(
@@ -321,6 +424,7 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _clean(self, X) -> Array:
         check_is_fitted(self)
+        self._require_arrays()
         X = validate_matrix(self, X, reset=False)
         rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.center_) / self.scale_
         return clean_rows(
@@ -352,14 +456,26 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 class _Clock:
     """Seconds per stage, added up over refinements."""
 
-    def __init__(self) -> None:
+    def __init__(self, wait: Callable[[], object] | None = None) -> None:
         self.seconds: dict[str, float] = {}
+        self._wait = wait  # for a device that is still computing
         self._last = perf_counter()
 
     def lap(self, stage: str) -> None:
+        if self._wait is not None:
+            self._wait()
         now = perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
+
+
+def _problem_type(X) -> type[Problem]:
+    """Return the class of problems for arrays or for tensors."""
+    if not is_tensor(X):
+        return Problem
+    from frpcag.backends.torch_backend import TensorProblem
+
+    return TensorProblem
 
 
 def _refinement(n_refine) -> tuple[int, float]:

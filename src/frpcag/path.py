@@ -200,6 +200,7 @@ class FRPCAGCV(FRPCAG):
 
     def _search(self, Xc: Array) -> tuple[float, float]:
         """Return the multiples of the scale-free gammas that predict hidden entries best."""
+        Xc = Xc if isinstance(Xc, np.ndarray) else Xc.cpu().numpy()  # the search runs on the host
         hidden = self._hide(Xc)
         if not hidden.any():
             self.cv_results_, self.best_index_ = {}, None

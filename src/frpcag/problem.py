@@ -70,13 +70,7 @@ class Problem:
             raise ValueError(f"X has shape {X.shape}; it must be a 2-D array with at least one row and column.")
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss={self.loss!r} is unknown; choose one of {', '.join(map(repr, LOSSES))}.")
-        if not (np.isfinite(self.delta) and self.delta > 0):
-            raise ValueError(f"delta={self.delta!r} must be a positive number.")
-        for name, gamma in (("gamma1", self.gamma1), ("gamma2", self.gamma2)):
-            if not (np.isfinite(gamma) and gamma >= 0):
-                raise ValueError(f"{name}={gamma!r} must be a finite number >= 0; pass 0 to drop the term.")
+        self._check_numbers()
         mask = self.mask
         if mask is not None:
             mask = np.asarray(mask)
@@ -96,6 +90,15 @@ class Problem:
                 _check_null_vector(L, getattr(self, name), name)
         object.__setattr__(self, "gamma1", float(self.gamma1) if self.L1 is not None else 0.0)
         object.__setattr__(self, "gamma2", float(self.gamma2) if self.L2 is not None else 0.0)
+
+    def _check_numbers(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss={self.loss!r} is unknown; choose one of {', '.join(map(repr, LOSSES))}.")
+        if not (np.isfinite(self.delta) and self.delta > 0):
+            raise ValueError(f"delta={self.delta!r} must be a positive number.")
+        for name, gamma in (("gamma1", self.gamma1), ("gamma2", self.gamma2)):
+            if not (np.isfinite(gamma) and gamma >= 0):
+                raise ValueError(f"{name}={gamma!r} must be a finite number >= 0; pass 0 to drop the term.")
 
     def transpose(self) -> Problem:
         """Return the same problem for ``X.T``; its solution is the transpose of this one's."""
@@ -185,7 +188,9 @@ def lipschitz(problem: Problem, *, bound: str = "lanczos") -> float:
     ``bound="lanczos"`` estimates the largest eigenvalues from a few Lanczos steps, from above;
     ``bound="paper"`` takes 2, which holds for normalised Laplacians (Shahid et al. 2016, Sec. III).
     """
-    lmax = {"lanczos": largest_eigenvalue, "paper": lambda L: 2.0}[bound]
+    # Matrices on a device bring their own Lanczos run.
+    lanczos = lambda L: L.lmax if hasattr(L, "lmax") else largest_eigenvalue(L)  # noqa: E731
+    lmax = {"lanczos": lanczos, "paper": lambda L: 2.0}[bound]
     terms = ((problem.gamma1, problem.L1), (problem.gamma2, problem.L2))
     return sum(2 * gamma * lmax(L) for gamma, L in terms if L is not None and gamma > 0)
 
@@ -197,8 +202,8 @@ def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int) -> float:
     ----------
     L : sparse matrix or None
         Laplacian along ``axis``; None gives 0.
-    X : ndarray of shape (n_samples, n_features)
-        The data; NaN is missing.
+    X : ndarray or tensor of shape (n_samples, n_features)
+        The data; NaN is missing. With a tensor ``L`` is a matrix on its device.
     axis : {0, 1}
         0 for the sample graph, 1 for the feature graph.
 
@@ -210,6 +215,11 @@ def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int) -> float:
     """
     if L is None:
         return 0.0
+    if not isinstance(X, np.ndarray):
+        from frpcag.torch_sparse import mean_pull
+
+        typical = 2 * mean_pull(L, X, axis=axis)
+        return 1.0 / typical if typical > 0 else 0.0
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), 2000)).astype(int))
     pull = _pull(L, X, rows) if axis == 0 else _pull(L, X[rows].T, np.arange(X.shape[1])).T
     at = ~np.isnan(X[rows])

@@ -3,6 +3,7 @@
 import concurrent.futures
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,7 +16,11 @@ from frpcag.solvers import solve
 from oracles import random_laplacian, random_problem, tolerance
 from strategies import problems
 
-OTHERS = [name for name in BACKENDS if name != "numpy"]
+OTHERS = [
+    pytest.param(name, marks=pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed"))
+    for name in BACKENDS
+    if name != "numpy"
+]
 
 
 def run_steps(name, problem, *, n_steps=15, n_jobs=None, U0=None):

@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,12 +13,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag.backends import BACKENDS
+from frpcag.backends import BACKENDS as REGISTERED
 from frpcag.problem import LOSSES, Problem, certificate, gradient, objective
 from frpcag.solvers import SOLVERS, solve
 from oracles import cvxpy_optimum, optimality_residual, random_problem, tolerance
 from strategies import problems
 
+BACKENDS = [
+    pytest.param(
+        name, marks=pytest.mark.skipif(name != "numpy" and find_spec(name) is None, reason=f"{name} is not installed")
+    )
+    for name in REGISTERED
+]
 KINDS = ("normalized", "combinatorial")
 CASES = list(itertools.product(KINDS, LOSSES, ("both", "samples", "features")))
 exact = {"tol": 1e-9, "max_iter": 20000}

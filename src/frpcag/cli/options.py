@@ -54,6 +54,7 @@ class BackendName(StrEnum):
     auto = "auto"
     numpy = "numpy"
     numba = "numba"
+    torch = "torch"
 
 
 def parse_gamma(text: str) -> str | float:

@@ -119,13 +119,14 @@ def build_graph(
     shape: tuple[int, int] | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
-) -> Graph:
+) -> Any:
     """Build the graph of the samples or of the features of ``X`` (Shahid et al. 2016, Sec. III).
 
     Parameters
     ----------
-    X : array or sparse array of shape (n_samples, n_features)
-        Finite real numbers; never written to. A grid and an adjacency use its shape only.
+    X : array, sparse array or torch tensor of shape (n_samples, n_features)
+        Finite real numbers; never written to. A grid and an adjacency use its shape only. The graph of a tensor is
+        built on its device (`frpcag.graphs.torch_graphs.TensorGraph`).
     axis : {0, 1}, default=0
         0 links the samples (rows, the paper's ``G1``), 1 the features (columns, ``G2``).
     n_neighbors : int, default=10
@@ -173,6 +174,11 @@ def build_graph(
     check_axis(axis)
     check_laplacian(laplacian)
     check_weight_options(sigma=sigma, weights=weights, symmetrize=symmetrize)
+    options = GraphOptions(axis, n_neighbors, sigma, weights, laplacian, symmetrize, shape, random_state, n_jobs)
+    if type(X).__module__.partition(".")[0] == "torch":
+        from frpcag.graphs.torch_graphs import build_tensor_graph
+
+        return build_tensor_graph(X, method, options)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s) but must have 2 (samples, features); reshape it.")
@@ -190,7 +196,6 @@ def build_graph(
                 f"method={method!r} is unknown; pass one of {', '.join(map(repr, GRAPHS))}, an adjacency, "
                 "a neighbour transformer or a Graph."
             )
-        options = GraphOptions(axis, n_neighbors, sigma, weights, laplacian, symmetrize, shape, random_state, n_jobs)
         return GRAPHS[method](X, options)
     if hasattr(method, "fit_transform"):
         return graph_from_transformer(

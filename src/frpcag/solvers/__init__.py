@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag.backends import Backend, select_backend
+from frpcag.backends import Backend, is_tensor, select_backend
 from frpcag.problem import Array, Problem
 from frpcag.solvers.fista import fista
 from frpcag.solvers.stopping import STOPS, Progress, Solution, Stop
@@ -47,7 +48,7 @@ def solve(
         Limit of steps; reaching it warns with the gap reached.
     stop : {"gap", "change"}, default="gap"
         End on the relative duality gap, or on the relative squared change of Y as the paper does.
-    backend : {"auto", "numpy", "numba"}, default="auto"
+    backend : {"auto", "numpy", "numba", "torch", "dask"} or Backend, default="auto"
         Who does the arithmetic.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
@@ -89,22 +90,23 @@ def solve(
         raise ValueError(f"tol={tol!r} must be a finite number >= 0.")
     if int(max_iter) != max_iter or max_iter < 1:
         raise ValueError(f"max_iter={max_iter!r} must be an integer >= 1.")
-    if U0 is not None:
+    if U0 is not None and not is_tensor(U0):
         U0 = np.asarray(U0)
         if U0.shape != problem.X.shape or not np.isfinite(U0).all():
             raise ValueError(f"U0 has shape {U0.shape}; it must be finite and of the shape of X, {problem.X.shape}.")
     # The kernels walk along rows: the longer dimension goes there.
-    flip = problem.X.shape[0] < problem.X.shape[1]
+    flip = problem.X.shape[0] < problem.X.shape[1] and hasattr(problem, "transpose")  # row blocks have none
     solution = SOLVERS[solver](
         problem.transpose() if flip else problem,
-        select_backend(backend, n_jobs=n_jobs) if isinstance(backend, str) else backend,
+        select_backend(backend, n_jobs=n_jobs, X=problem.X) if isinstance(backend, str) else backend,
         stop=Stop(stop, tol, int(max_iter), callback),
         restart=restart,
         step=step,
         U0=U0.T if flip and U0 is not None else U0,
     )
     if flip:
-        solution.U = np.ascontiguousarray(solution.U.T)
+        U: Any = solution.U
+        solution.U = U.T.contiguous() if is_tensor(U) else np.ascontiguousarray(U.T)
     if solution.status == "max_iter":
         message = (
             f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative "

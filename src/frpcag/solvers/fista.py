@@ -47,12 +47,19 @@ def fista(
     """
     beta = lipschitz(problem, bound=step)
     state = backend.load(problem, step=1 / beta if beta > 0 else 1.0, U0=U0)
-    t, n_iter, status = 1.0, 0, "max_iter"
+    t, n_iter = getattr(state, "start", (1.0, 0))  # a state read from a checkpoint goes on where it was saved
+    status = "max_iter"
     try:
-        for n_iter in range(1, stop.max_iter + 1):
-            t_next = (1 + sqrt(1 + 4 * t * t)) / 2
-            scalars = backend.step(state, momentum=(t - 1) / t_next)
-            t = 1.0 if restart and scalars.restart > 0 else t_next
+        while n_iter < stop.max_iter:
+            if hasattr(backend, "advance"):
+                n_steps = stop.steps_unseen(n_iter)
+                scalars, t = backend.advance(state, n_steps, t=t, restart=restart)
+                n_iter += n_steps
+            else:
+                t_next = (1 + sqrt(1 + 4 * t * t)) / 2
+                scalars = backend.step(state, momentum=(t - 1) / t_next)
+                t = 1.0 if restart and scalars.restart > 0 else t_next
+                n_iter += 1
             if stop(n_iter, scalars, lambda: backend.gap(state)):
                 status = "converged"
                 break

@@ -96,6 +96,12 @@ class Stop:
             self.stopped = bool(self.callback(told)) and not met
         return met
 
+    def steps_unseen(self, n_iter: int) -> int:
+        """Return how many steps after ``n_iter`` may be taken before somebody wants to look; at least one."""
+        if self.rule != "gap" or self.callback is not None:
+            return 1
+        return max(min(self._next_check, self.max_iter) - n_iter, 1)
+
     def record(self, n_iter: int, at: Certificate) -> float:
         """Note the certificate of step ``n_iter``, plan the next one, and return the gap."""
         seen = {"n_iter": n_iter, "objective": at.objective, "gap": at.gap, "change": self.change}

@@ -1,0 +1,196 @@
+"""The Triton kernels laid out for a problem and launched: steps, and the sums of a certificate."""
+
+from __future__ import annotations
+
+from math import ceil, log2, sqrt
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frpcag.backends import triton_kernels as kernels
+from frpcag.backends.torch_backend import TorchState, box
+from frpcag.problem import LOSSES, shrinkage
+from frpcag.torch_sparse import TorchCSR
+
+# L2 as a dense matrix on tensor cores: faster than its lists between these numbers of features (docs/decisions/gpu.md).
+_DENSE_FROM, _DENSE_TO = 257, 2048
+# Largest entry of Y and of L2 in float16: leaves a factor of 64 to the end of its range.
+_HALF_RANGE = 1024.0
+# A tile of rows, transposed: four of them fit the level-1 cache of a multiprocessor.
+_TILE_BYTES = 1 << 16
+_FEATURES = 64
+# Rows, columns and depth of a block of the dense product.
+_DENSE_BLOCK = (128, 64, 16)
+# Programs of the step pass: enough to fill the GPU several times over, few enough that one program adds their sums.
+_PROGRAMS = 1 << 15
+_FINISH_BLOCK = 8192
+
+
+def load(state: TorchState) -> None:
+    """Lay out graphs, scratch and sums for the kernels."""
+    problem, X = state.problem, state.X
+    n, p = X.shape
+    empty = (torch.zeros(1, dtype=torch.int64, device=X.device), torch.zeros(1, dtype=torch.int32, device=X.device))
+    one = (*empty, X.new_zeros(1))
+    if problem.gamma1 > 0:
+        L1: Any = problem.L1
+        one = L1.ptr, L1.idx, (2 * problem.gamma1 * L1.val).to(X.dtype)
+    panel = 64 if p <= 64 else 128  # columns
+    n_panels = -(-p // panel)
+    rows_each = max(1, -(-n * n_panels // _PROGRAMS))
+    grid = (-(-n // rows_each), n_panels)
+    lo, hi, row_scale, column_scale = box(problem)
+    state.buffers = {
+        "one": one,
+        "has": {"ONE": problem.gamma1 > 0, "TWO": problem.gamma2 > 0},
+        "G": torch.empty_like(X) if problem.gamma2 > 0 else X.new_zeros(1),
+        "Y": (state.Y, torch.empty_like(state.Y)),
+        "sums": torch.zeros((5, grid[0] * grid[1]), dtype=torch.float64, device=X.device),
+        "control": torch.zeros(kernels.CONTROL_SIZE, dtype=torch.float64, device=X.device),
+        "box": (row_scale, column_scale),
+        "grid": grid,
+        "shape": {"ROWS": rows_each, "PANEL": panel, "K": 4, "num_warps": 1},
+    }
+    keep, edge, limit = shrinkage(problem, state.lam)
+    _set(state, LAM=state.lam, KEEP=keep, EDGE=edge, LIMIT=limit, LOW=lo, HIGH=hi, DELTA=problem.delta)
+    if problem.gamma2 > 0:
+        dense = X.dtype == torch.float32 and _DENSE_FROM <= p <= _DENSE_TO
+        (_load_dense_features if dense else _load_feature_lists)(state)
+
+
+def _sliced_lists(L: TorchCSR, factor: float, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the lists of ``factor * L`` for slices of features: starts, and columns and values k by k.
+
+    In a slice all lists are as long as the longest, filled up with zeros, so that the features of a slice go through
+    their lists in step.
+    """
+    p, device = L.shape[0], L.val.device
+    lengths = torch.zeros(-(-p // _FEATURES) * _FEATURES, dtype=torch.int64, device=device)
+    lengths[:p] = L.ptr.diff()
+    longest = lengths.view(-1, _FEATURES).amax(dim=1)
+    starts = torch.cat([longest.new_zeros(1), longest.cumsum(0)])
+    size = int(starts[-1]) * _FEATURES
+    idx = torch.zeros(size, dtype=torch.int32, device=device)
+    val = torch.zeros(size, dtype=dtype, device=device)
+    k = torch.arange(L.nnz, device=device) - L.ptr[L.rows]
+    at = (starts[L.rows // _FEATURES] + k) * _FEATURES + L.rows % _FEATURES
+    idx[at], val[at] = L.idx, (factor * L.val).to(dtype)
+    return starts.int(), idx, val
+
+
+def _load_feature_lists(state: TorchState) -> None:
+    """Prepare L2 as index lists, with a transposed tile of rows for each program."""
+    L2: Any = state.problem.L2
+    X, b = state.X, state.buffers
+    n, p = X.shape
+    rows = 64
+    while rows > 16 and rows * p * X.itemsize > _TILE_BYTES:
+        rows //= 2
+    n_programs = 4 * torch.cuda.get_device_properties(X.device).multi_processor_count if X.is_cuda else 2
+    n_programs = min(n_programs, -(-n // rows))
+    lists = _sliced_lists(L2, 2 * state.problem.gamma2, X.dtype)
+    b["two"] = (X.new_empty(n_programs * p * rows), *lists)
+    b["feature_pass"] = kernels.feature_pass[(n_programs,)]
+    b["feature_shape"] = {"ROWS": rows, "FEATURES": _FEATURES, "num_warps": 8}
+
+
+def _load_dense_features(state: TorchState) -> None:
+    """Prepare L2 as two float16 matrices."""
+    L2: Any = state.problem.L2
+    X, b = state.X, state.buffers
+    n, p = X.shape
+    y_scale, L_scale = (_HALF_RANGE / _power_of_two(A.abs().max()) for A in (state.U, L2.val))
+    dense = torch.zeros((p, p), dtype=torch.float32, device=X.device)
+    dense[L2.rows, L2.idx.long()] = (L_scale * L2.val).float()
+    high = dense.half()
+    rows, columns, depth = _DENSE_BLOCK
+    # Blocks of L2 that are not zero, panel of columns by panel of columns.
+    n_panels, n_blocks = -(-p // columns), -(-p // depth)
+    blocks = torch.unique(L2.idx.long() // columns * n_blocks + L2.rows // depth)
+    starts = torch.searchsorted(blocks, torch.arange(n_panels + 1, device=X.device) * n_blocks)
+    b["two"] = (high, (dense - high.float()).half(), starts.int(), (blocks % n_blocks).int(), b["control"])
+    _set(state, Y_SCALE=y_scale, G_SCALE=2 * state.problem.gamma2 / y_scale / L_scale)
+    b["feature_pass"] = kernels.dense_feature_pass[(-(-n // rows) * -(-p // columns),)]
+    b["feature_shape"] = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "num_warps": 4, "num_stages": 3}
+
+
+def _power_of_two(largest: Tensor) -> float:
+    """Return the power of two next above a number, 1 for 0."""
+    return 2.0 ** ceil(log2(float(largest))) if float(largest) > 0 else 1.0
+
+
+def _feature_pass(state: TorchState, Y: Tensor) -> None:
+    b = state.buffers
+    if b["has"]["TWO"]:
+        b["feature_pass"](Y, b["G"], *b["two"], *state.X.shape, **b["feature_shape"])
+
+
+def step(state: TorchState, *, momentum: float) -> list[float]:
+    """Do one step; return its change, norm and restart product."""
+    _set(state, T=1.0, MOMENTUM=momentum, RESTARTS=0.0)
+    _launch(state)
+    return state.buffers["control"][3:6].tolist()
+
+
+def advance(state: TorchState, n_steps: int, *, t: float, restart: bool) -> tuple[list[float], float]:
+    """Do several steps; return change, norm and restart product of the last, and ``t``."""
+    _set(state, T=t, MOMENTUM=(t - 1) / ((1 + sqrt(1 + 4 * t * t)) / 2), RESTARTS=float(restart))
+    for _ in range(n_steps):
+        _replay(state)
+    t, _, _, *scalars = state.buffers["control"][:6].tolist()
+    return scalars, t
+
+
+def _set(state: TorchState, **numbers: float) -> None:
+    """Write neighbouring places of ``control``, the first of them named first."""
+    first = getattr(kernels, next(iter(numbers))).value
+    values = torch.tensor(list(numbers.values()), dtype=torch.float64)
+    state.buffers["control"][first : first + len(numbers)] = values
+
+
+def _launch(state: TorchState) -> None:
+    """Launch the kernels of one step, from the current ``Y`` buffer to the other one."""
+    b = state.buffers
+    Y, Y_next = b["Y"][state.flipped], b["Y"][not state.flipped]
+    _feature_pass(state, Y)
+    kernels.step_pass[b["grid"]](
+        state.X, Y, state.U, Y_next, b["G"], *b["one"], b["control"], b["sums"], *state.X.shape,
+        **b["has"], **b["shape"],
+    )  # fmt: skip
+    n_columns = b["grid"][0] * b["grid"][1]
+    kernels.finish_step[(1,)](b["sums"], b["control"], n_columns, BLOCK=_FINISH_BLOCK, num_warps=32)
+    state.flipped = not state.flipped
+
+
+def _replay(state: TorchState) -> None:
+    """Do one step as a CUDA graph: launching the kernels one by one costs more than a small step itself."""
+    way = state.flipped
+    if not state.X.is_cuda or way not in state.graphs:
+        _launch(state)  # compiles, the first time
+        state.graphs[way] = None
+        return
+    if state.graphs[way] is None:
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(state.X.device)
+        stream.wait_stream(torch.cuda.current_stream(state.X.device))
+        with torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")  # other threads may go on allocating
+            try:
+                _launch(state)
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream(state.X.device).wait_stream(stream)
+        state.graphs[way] = graph
+    state.graphs[way].replay()
+    state.flipped = not way
+
+
+def gap_sums(state: TorchState) -> list[float]:
+    """Return data term, <V, U>, <V, X>, <V, V> and max |V| at ``U``."""
+    b = state.buffers
+    _feature_pass(state, state.U)
+    kernels.gap_pass[b["grid"]](
+        state.X, state.U, b["G"], *b["one"], b["control"], *b["box"], b["sums"], *state.X.shape,
+        LOSS=LOSSES.index(state.problem.loss), MISSING=state.problem.mask is not None, **b["has"], **b["shape"],
+    )  # fmt: skip
+    return torch.cat([b["sums"][:4].sum(dim=1), b["sums"][4:].amax(dim=1)]).tolist()

@@ -1,0 +1,373 @@
+"""The sample graph over row blocks: neighbours searched inside blocks with overlap, merged, symmetrised, cut up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh_tridiagonal
+
+from frpcag.cluster import Layout, Maximum, exchange, split_rows, tree_sum
+from frpcag.graphs.cells import Cells, visitors
+from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors, query_neighbors
+from frpcag.graphs.weights import gaussian_weights
+from frpcag.halo import Halo, LocalGraph, localize
+
+Array = np.ndarray
+Edges = tuple[Array, Array, Array]  # row within the block, neighbour's position over all blocks, distance
+
+logger = logging.getLogger("frpcag")
+
+# Rows whose found neighbours are compared with their true ones.
+_CHECKED_ROWS = 200
+_LANCZOS_STEPS = 20
+_MARGIN = 0.01
+
+
+@dataclass
+class BlockGraph:
+    """The graph of the samples, its rows on the workers that hold the rows of ``X``.
+
+    Attributes
+    ----------
+    parts : list of results
+        A `LocalGraph` each: rows of the Laplacian.
+    halo : Halo
+        Rows of other blocks each block needs.
+    n_nodes, n_edges, n_halo : int
+        Rows, edges (each counted once), and halo rows of all blocks together.
+    lmax : float
+        Upper estimate of the Laplacian's largest eigenvalue.
+    sigma : float or None
+        Width of the Gaussian weights.
+    method, kind : str
+        How the edges were found, and which Laplacian it is.
+    recall : float
+        Share of the nearest neighbours found, on some rows; NaN for a graph that was given.
+    """
+
+    parts: list[Any]
+    halo: Halo = field(repr=False)
+    n_nodes: int
+    n_edges: int
+    n_halo: int
+    lmax: float
+    sigma: float | None
+    method: str
+    kind: str
+    recall: float
+
+
+def search_graph(
+    layout: Layout,
+    X: Sequence[Any],
+    ids: Sequence[Any],
+    visits: Sequence[Any],
+    cells: Cells | None,
+    *,
+    n_neighbors: int,
+    sigma: str | float,
+    kind: str,
+    method: str,
+    seed: int,
+) -> BlockGraph:
+    """Build the k-NN graph of row blocks (Shahid et al. 2016, Sec. III).
+
+    Every row looks for neighbours in its own block and in the blocks of the cells near it; the lists are merged.
+    With one block the graph is that of `build_graph`.
+
+    Parameters
+    ----------
+    layout : Layout
+    X, ids, visits, cells
+        As `order_rows` gives.
+    n_neighbors, sigma, kind
+        As in `build_graph`, ``kind`` its ``laplacian``.
+    method : {"auto", "exact", "approximate"}
+        Search inside a block.
+    seed : int
+        Of the approximate search.
+    """
+    cluster, bounds, blocks = layout.cluster, layout.bounds, range(len(layout.sizes))
+    starts = [int(start) for start in bounds[:-1]]
+    guests: list[Any] = [None for _ in blocks]
+    if cells is not None:
+        shared = cluster.submit(_same, cells)
+        routed = layout.map(visitors, X, visits, ids, [shared for _ in blocks], blocks, starts)
+        guests = exchange(cluster, routed, layout.homes)
+        del routed
+    options = [(n_neighbors, method, seed) for _ in blocks]
+    found = layout.map(_search, X, guests, [bounds for _ in blocks], blocks, options)
+    del guests
+    returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)
+    edges = layout.map(_merge, layout.map(_own_lists, found), returned, starts, [n_neighbors for _ in blocks])
+    del found, returned
+    total, count, longest = tree_sum(cluster, layout.map(_lengths, edges))
+    if sigma == "auto":
+        sigma = float(total) / max(int(count), 1)
+    weighted = layout.map(_weigh, edges, [(float(sigma), longest.value) for _ in blocks])
+    back = exchange(cluster, layout.map(_turn, weighted, [bounds for _ in blocks], starts), layout.homes)
+    rows = layout.map(_adjacency, weighted, back, [bounds for _ in blocks], blocks)
+    del weighted, back
+    recall = _recall(layout, X, edges, n_neighbors) if n_neighbors < bounds[-1] else 1.0
+    logger.info(
+        "sample graph over %d blocks: recall %.3f of the %d nearest neighbours, on %d rows compared with exact search",
+        len(blocks), recall, n_neighbors, min(_CHECKED_ROWS, int(bounds[-1])),
+    )  # fmt: skip
+    return laplacian_blocks(layout, rows, kind=kind, sigma=float(sigma), method=method, recall=recall)
+
+
+def given_graph(layout: Layout, ids: Sequence[Any], A: sp.csr_array, *, sigma: float | None, kind: str) -> BlockGraph:
+    """Cut a graph whose weights are known, nodes in the order of the caller's rows, into the blocks."""
+    order = np.concatenate(layout.cluster.gather(list(ids)))
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    bounds, rows = layout.bounds, []
+    for j, home in enumerate(layout.homes):
+        part = A[order[bounds[j] : bounds[j + 1]]]
+        part = sp.csr_array((part.data, position[part.indices], part.indptr), shape=part.shape).sorted_indices()
+        rows.append(layout.cluster.submit(_same, part, home=home))
+    return laplacian_blocks(layout, rows, kind=kind, sigma=sigma, method="precomputed", recall=np.nan)
+
+
+def laplacian_blocks(
+    layout: Layout, rows: Sequence[Any], *, kind: str, sigma: float | None, method: str, recall: float
+) -> BlockGraph:
+    """Return the graph of symmetric weights, given as a block of rows with columns over all blocks each."""
+    blocks = range(len(layout.sizes))
+    weights = layout.map(localize, rows, [layout.bounds for _ in blocks], blocks)
+    halo = Halo(layout, weights)
+    degrees = layout.map(_degrees, weights)
+    parts = layout.map(_laplacian, weights, degrees, halo.fetch(degrees, _pick), [kind for _ in blocks])
+    n_edges, n_halo = tree_sum(layout.cluster, layout.map(_size, weights))
+    return BlockGraph(
+        parts, halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo), largest_eigenvalue(layout, parts, halo),
+        sigma, method, kind, float(recall),
+    )  # fmt: skip
+
+
+def largest_eigenvalue(layout: Layout, parts: Sequence[Any], halo: Halo) -> float:
+    """Return an upper estimate of the largest eigenvalue, by Lanczos steps on vectors that stay with the blocks.
+
+    As `frpcag.spectrum.largest_eigenvalue`, but without orthogonalising against all earlier vectors: that would keep
+    them all, and only adds copies of eigenvalues already found.
+    """
+    cluster = layout.cluster
+    gershgorin = tree_sum(cluster, layout.map(_gershgorin, parts)).value
+    if gershgorin == 0.0:
+        return 0.0
+    pairs = layout.map(_start, layout.sizes, range(len(parts)))  # the last vector, and the one before it
+    norm = float(np.sqrt(tree_sum(cluster, layout.map(_square, pairs))))
+    pairs = layout.map(_advance, pairs, [None for _ in parts], [(0.0, 0.0, norm) for _ in parts])
+    alphas: list[float] = []
+    betas: list[float] = []
+    theta, residual = 0.0, gershgorin
+    for _ in range(min(_LANCZOS_STEPS, int(layout.bounds[-1]))):
+        images = layout.map(_apply, parts, pairs, halo.fetch(pairs, _pick_vector))
+        alpha, square = tree_sum(cluster, layout.map(_inner, pairs, images))
+        last = betas[-1] if betas else 0.0
+        beta = float(np.sqrt(max(square - alpha**2 - last**2, 0.0)))
+        alphas.append(float(alpha))
+        values, vectors = eigh_tridiagonal(alphas, betas)
+        theta, residual = float(values[-1]), abs(beta * float(vectors[-1, -1]))
+        # What cancellation leaves of the square is no new direction.
+        if beta <= 1e-6 * gershgorin or residual <= 0.1 * _MARGIN * theta:
+            break
+        betas.append(beta)
+        pairs = layout.map(_advance, pairs, images, [(alpha, last, beta) for _ in parts])
+    return min((1 + _MARGIN) * (theta + residual), gershgorin)
+
+
+def _start(n: int, block: int) -> tuple[Array, Array]:
+    q = np.random.RandomState(block).standard_normal(n)
+    return q, np.zeros(n)
+
+
+def _square(pair: tuple[Array, Array]) -> float:
+    return float(pair[0] @ pair[0])
+
+
+def _pick_vector(pair: tuple[Array, Array], rows: Array) -> Array:
+    return pair[0][rows]
+
+
+def _apply(part: LocalGraph, pair: tuple[Array, Array], halo: Sequence[Array]) -> Array:
+    return part.rows @ np.concatenate([pair[0], *halo])
+
+
+def _inner(pair: tuple[Array, Array], image: Array) -> tuple[float, float]:
+    return float(pair[0] @ image), float(image @ image)
+
+
+def _advance(pair: tuple[Array, Array], image: Any, numbers: tuple[float, float, float]) -> tuple[Array, Array]:
+    q, before = pair
+    if image is None:  # the start: only its length is wrong
+        return q / numbers[2], before
+    alpha, last, beta = numbers
+    return (image - alpha * q - last * before) / beta, q
+
+
+def _gershgorin(part: LocalGraph) -> Maximum:
+    return Maximum(float(abs(part.rows).sum(axis=1).max(initial=0.0)))
+
+
+def _search(X: Array, guests: Any, bounds: Array, block: int, options: tuple[int, str, int]) -> tuple[Any, Any]:
+    """Return the neighbour lists of the block's own rows, and those of its guests to be sent home."""
+    k, method, seed = options
+    rows, at = guests if guests is not None else (X[:0], np.zeros(0, np.int64))
+    points = np.concatenate([X, rows]) if len(rows) else X
+    positions = np.concatenate([bounds[block] + np.arange(len(X)), at])
+    n, p = points.shape
+    k = min(k, n - 1)
+    if k < 1:
+        indices, distances = np.zeros((n, 0), np.int64), np.zeros((n, 0))
+    elif (choose_search(n, p) if method == "auto" else method) == "exact":
+        indices, distances = exact_neighbors(points, k, n_jobs=1)
+    else:
+        indices, distances = approximate_neighbors(points, k, random_state=seed % 2**32, n_jobs=1)
+    indices = positions[indices]
+    # float32: the search is no more accurate, and the lists travel.
+    distances = distances.astype(np.float32)
+    own = (indices[: len(X)], distances[: len(X)])
+    home = np.searchsorted(bounds, at, side="right") - 1
+    # Lists of blocks with few rows are short: filled up, so that those of all blocks can be stacked.
+    short = ((0, 0), (0, options[0] - k))
+    lists = (at, *(np.pad(A[len(X) :], short, constant_values=-1) for A in (indices, distances)))
+    return own, split_rows(lists, np.arange(len(at)), home, len(bounds) - 1)
+
+
+def _own_lists(found: tuple[Any, Any]) -> Any:
+    return found[0]
+
+
+def _lists_of_guests(found: tuple[Any, Any]) -> Any:
+    return found[1]
+
+
+def _merge(own: tuple[Array, Array], returned: Edges, start: int, k: int) -> Edges:
+    """Return the ``k`` nearest of all neighbours found for each row, here and in other blocks."""
+    at, indices, distances = returned
+    n = len(own[0])
+    rows = np.concatenate([np.repeat(np.arange(n), own[0].shape[1]), np.repeat(at - start, indices.shape[1])])
+    ends = np.concatenate([own[0].ravel(), indices.ravel()])
+    lengths = np.concatenate([own[1].ravel(), distances.ravel()])
+    rows, ends, lengths = (A[ends >= 0] for A in (rows, ends, lengths))
+    # One integer to sort by is several times faster than two keys. Neighbours found twice are next to each other then.
+    order = np.argsort(rows * (1 + ends.max(initial=0)) + ends, kind="stable")
+    rows, ends, lengths = rows[order], ends[order], lengths[order]
+    first = np.ones(len(rows), bool)
+    first[1:] = (rows[1:] != rows[:-1]) | (ends[1:] != ends[:-1])
+    rows, ends, lengths = rows[first], ends[first], lengths[first]
+    # Bits of floats that are not negative are ordered as the floats are.
+    order = np.argsort((rows << 32) + lengths.view(np.uint32).astype(np.int64), kind="stable")
+    rows, ends, lengths = rows[order], ends[order], lengths[order]
+    begin = np.searchsorted(rows, np.arange(n))
+    kept = np.arange(len(rows)) - begin[rows] < k
+    return rows[kept], ends[kept], lengths[kept]
+
+
+def _lengths(edges: Edges) -> tuple[float, int, Maximum]:
+    lengths = edges[2][np.isfinite(edges[2])].astype(np.float64)
+    return float(lengths.sum()), len(edges[2]), Maximum(float(lengths.max(initial=0.0)))
+
+
+def _weigh(edges: Edges, numbers: tuple[float, float]) -> Edges:
+    """Return half the weight of every edge found: the other half comes from its other end."""
+    sigma, longest = numbers
+    # Rows that have no feature in common with others are linked all the same, as loosely as any.
+    lengths = np.where(np.isfinite(edges[2]), edges[2], longest)
+    return edges[0], edges[1], gaussian_weights(lengths, sigma) / 2
+
+
+def _turn(edges: Edges, bounds: Array, start: int) -> list[tuple[Array, ...]]:
+    """Return the edges seen from their other ends, for the blocks of these."""
+    rows, ends, weights = edges
+    owner = np.searchsorted(bounds, ends, side="right") - 1
+    return split_rows((ends, start + rows, weights), np.arange(len(rows)), owner, len(bounds) - 1)
+
+
+def _adjacency(edges: Edges, back: Edges, bounds: Array, block: int) -> sp.csr_array:
+    rows = np.concatenate([edges[0], back[0] - bounds[block]])
+    ends, weights = (np.concatenate([mine, theirs]) for mine, theirs in zip(edges[1:], back[1:], strict=True))
+    shape = (int(bounds[block + 1] - bounds[block]), int(bounds[-1]))
+    A = sp.csr_array((weights, (rows, ends)), shape=shape)
+    A.sum_duplicates()
+    return A
+
+
+def _degrees(weights: LocalGraph) -> Array:
+    return np.asarray(weights.rows.sum(axis=1)).ravel()
+
+
+def _pick(values: Array, rows: Array) -> Array:
+    return values[rows]
+
+
+def _size(weights: LocalGraph) -> tuple[int, int]:
+    return weights.rows.nnz, weights.n_halo
+
+
+def _laplacian(weights: LocalGraph, degree: Array, halo: Sequence[Array], kind: str) -> LocalGraph:
+    """Return the block's rows of the Laplacian; as `frpcag.graphs.laplacian.laplacian`."""
+    A = sp.coo_array(weights.rows)
+    n = len(degree)
+    degrees = np.concatenate([degree, *halo])
+    if kind == "normalized":
+        off_diagonal = -np.sqrt((A.data / degrees[A.row]) * (A.data / degrees[A.col]))
+        diagonal, null = (degree > 0).astype(np.float64), np.sqrt(np.where(degree > 0, degree, 1.0))
+    else:
+        off_diagonal, diagonal, null = -A.data, degree, np.ones(n)
+    nodes = np.arange(n, dtype=A.row.dtype)
+    places = (np.concatenate([A.row, nodes]), np.concatenate([A.col, nodes]))
+    L = sp.csr_array((np.concatenate([off_diagonal, diagonal]), places), shape=A.shape)
+    L.eliminate_zeros()
+    L.sort_indices()
+    return LocalGraph(L, weights.needs, null)
+
+
+def _recall(layout: Layout, X: Sequence[Any], edges: Sequence[Any], k: int) -> float:
+    """Return the share of true neighbours among those found, on rows spread over all blocks."""
+    cluster, bounds = layout.cluster, layout.bounds
+    checked = np.unique(np.linspace(0, bounds[-1] - 1, min(int(bounds[-1]), _CHECKED_ROWS)).astype(np.int64))
+    inside = [checked[(checked >= a) & (checked < b)] - a for a, b in pairwise(bounds)]
+    queries = cluster.submit(_concatenate, layout.map(_pick, X, inside))
+    nearest = layout.map(_nearest, X, [queries for _ in X], [k for _ in X])
+    farthest = cluster.submit(_farthest, nearest, k)
+    hits = layout.map(_hits, edges, inside, [farthest for _ in X], _offsets(inside))
+    return float(tree_sum(cluster, hits)) / (len(checked) * k)
+
+
+def _offsets(parts: Sequence[Array]) -> list[int]:
+    return [int(offset) for offset in np.cumsum([0, *map(len, parts[:-1])])]
+
+
+def _concatenate(parts: Sequence[Array]) -> Array:
+    return np.concatenate(parts)
+
+
+def _nearest(X: Array, queries: Array, k: int) -> Array:
+    """Return the distances from each query to the nearest rows of the block."""
+    return query_neighbors(X, queries, min(k + 1, len(X)), n_jobs=1)[1]
+
+
+def _farthest(nearest: Sequence[Array], k: int) -> Array:
+    """Return the distance of each query to its k-th neighbour; the nearest row of all is the query itself."""
+    return np.sort(np.concatenate(nearest, axis=1), axis=1)[:, k]
+
+
+def _hits(edges: Edges, rows: Array, farthest: Array, offset: int) -> int:
+    place = np.full(1 + max(edges[0].max(initial=0), rows.max(initial=0)), -1)
+    place[rows] = np.arange(len(rows))
+    at = place[edges[0]]
+    # Up to the rounding of the search, which differs between blocks.
+    limit = farthest[offset + np.maximum(at, 0)] * (1 + 1e-4)
+    return int(((at >= 0) & (edges[2] <= limit)).sum())
+
+
+def _same(value: Any) -> Any:
+    return value

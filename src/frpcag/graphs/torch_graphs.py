@@ -1,0 +1,132 @@
+"""Graphs of tensors, built on their own device: neighbours, weights, Laplacian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frpcag.graphs.build import Graph, GraphOptions, build_graph
+from frpcag.graphs.checks import check_n_neighbors
+from frpcag.graphs.torch_neighbors import approximate_neighbors, choose_search, exact_neighbors
+from frpcag.graphs.weights import WEIGHT_FLOOR
+from frpcag.torch_sparse import TorchCSR
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TensorGraph:
+    """A `Graph` whose matrices lie on a device; ``to_host`` gives the graph itself."""
+
+    weights: TorchCSR
+    laplacian: TorchCSR
+    sigma: float | None
+    method: str
+    kind: str
+
+    @classmethod
+    def of(cls, graph: Graph, device: torch.device) -> TensorGraph:
+        """Return a graph, copied to the device."""
+        weights, laplacian = (TorchCSR.of(A, device) for A in (graph.weights, graph.laplacian))
+        return cls(weights, laplacian, graph.sigma, graph.method, graph.kind)
+
+    def to_host(self) -> Graph:
+        """Return the graph with SciPy's matrices."""
+        return Graph(self.weights.to_scipy(), self.laplacian.to_scipy(), self.sigma, self.method, self.kind)
+
+    @property
+    def lmax(self) -> float:
+        """An upper estimate of the largest eigenvalue of the Laplacian, a percent or so above it."""
+        return self.laplacian.lmax
+
+    @property
+    def null_vector(self) -> Tensor:
+        """A positive vector that the Laplacian maps to zero: the square root of the degree, or ones."""
+        degree = self.weights.sum_rows(self.weights.val)
+        if self.kind == "combinatorial":
+            return torch.ones_like(degree)
+        return torch.where(degree > 0, degree, 1.0).sqrt()
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return self.weights.shape[0]
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, each counted once."""
+        return self.weights.nnz // 2
+
+    def edges_kept_by(self, other: TensorGraph) -> float:
+        """Return the share of the edges that ``other``, a graph of the same nodes, has too; 1 without edges."""
+        mine, theirs = (A.rows * A.shape[0] + A.idx for A in (self.weights, other.weights))
+        return float(torch.isin(mine, theirs).double().mean()) if len(mine) else 1.0
+
+    def __repr__(self) -> str:
+        sigma = "None" if self.sigma is None else f"{self.sigma:.4g}"
+        return f"TensorGraph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, method={self.method!r}, sigma={sigma})"
+
+
+def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorGraph:
+    """Return the graph that `build_graph` describes, with its matrices on the device of ``X``.
+
+    "auto", "exact" and "approximate" searches run on the device; anything else is built on the host and copied.
+    """
+    if isinstance(method, TensorGraph):
+        return method
+    n_nodes, p = X.shape[options.axis], X.shape[1 - options.axis]
+    if not (isinstance(method, str) and method in ("auto", "exact", "approximate")):
+        return TensorGraph.of(build_graph(X.cpu().numpy(), method=method, **vars(options)), X.device)
+    check_n_neighbors(options.n_neighbors, n_nodes, axis=options.axis)
+    method = choose_search(n_nodes, p, X.device) if method == "auto" else method
+    points = X if options.axis == 0 else X.T.contiguous()
+    if method == "exact" or n_nodes < 2000:
+        indices, distances = exact_neighbors(points, int(options.n_neighbors))
+    else:
+        indices, distances = approximate_neighbors(points, options.n_neighbors, random_state=options.random_state)
+    # Points with missing entries that have no feature in common with K others: linked all the same, as loosely as any.
+    far = torch.isinf(distances)
+    distances = torch.where(far, torch.where(far, 0.0, distances).max(), distances)
+    sigma: float | None = None
+    if options.weights == "binary":
+        weights = torch.ones_like(distances)
+    else:
+        sigma = float(distances.mean()) if options.sigma == "auto" else float(options.sigma)
+        weights = (-(distances / sigma).square()).exp().clamp(min=WEIGHT_FLOOR) if sigma else torch.ones_like(distances)
+    A = _symmetric(indices, weights, options.symmetrize)
+    return TensorGraph(A, _laplacian(A, options.laplacian), sigma, method, options.laplacian)
+
+
+def _symmetric(indices: Tensor, weights: Tensor, how: str) -> TorchCSR:
+    """Return ``(A + A') / 2`` or ``max(A, A')`` of the edges from each node to its neighbours."""
+    n, k = indices.shape
+    nodes = torch.arange(n, device=indices.device).repeat_interleave(k)
+    ends = indices.reshape(-1)
+    places, order = torch.cat([nodes * n + ends, ends * n + nodes]).sort(stable=True)
+    w = weights.reshape(-1).repeat(2)[order]
+    # A place occurs once, or twice side by side where the two nodes found each other.
+    twice = torch.cat([places[1:] == places[:-1], places.new_zeros(1, dtype=torch.bool)])
+    other = torch.where(twice, w.roll(-1), 0.0)
+    w = (w + other) * 0.5 if how == "average" else torch.maximum(w, other)
+    first = ~torch.cat([twice.new_zeros(1), twice[:-1]])
+    return _csr(places[first], w[first], n)
+
+
+def _laplacian(A: TorchCSR, kind: str) -> TorchCSR:
+    """Return what `frpcag.graphs.laplacian.laplacian` does."""
+    n = A.shape[0]
+    degree = A.sum_rows(A.val)
+    off_diagonal, diagonal = -A.val, degree
+    if kind == "normalized":
+        off_diagonal = -((A.val / degree[A.rows]) * (A.val / degree[A.idx])).sqrt()
+        diagonal = (degree > 0).double()
+    nodes = torch.arange(n, device=degree.device)
+    places, order = torch.cat([A.rows * n + A.idx, nodes * n + nodes]).sort()
+    return _csr(places, torch.cat([off_diagonal, diagonal])[order], n)
+
+
+def _csr(places: Tensor, values: Tensor, n: int) -> TorchCSR:
+    """Return the matrix with these values at sorted places ``row * n + column``."""
+    ptr = torch.searchsorted(places, torch.arange(n + 1, device=places.device) * n)
+    return TorchCSR(ptr, (places % n).int(), values)

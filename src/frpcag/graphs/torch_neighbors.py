@@ -1,0 +1,301 @@
+"""Nearest neighbours of tensors on their own device: blocked brute force, and inverted lists for millions of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import floor, log2, sqrt
+
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+Neighbors = tuple[Tensor, Tensor]
+
+# Entries of a block of scores or differences: a quarter of a GB in float32.
+BLOCK = 1 << 26
+# Brute force up to this many n^2 (p + 64): about a second on a large GPU; on a CPU as `choose_search` has it.
+_EXACT_WORK = {"cuda": 3e13, "cpu": 2e11}
+# From this many rows on scores are first taken in float16, on tensor cores.
+_COARSE_ROWS = 8192
+_COARSE_EXTRA = 22
+# Two numbers rounded to 11 bits: their product is off by 2^-10 of itself; twice that for the sums in float32.
+_COARSE_ERROR = 2.0**-9
+# As in `frpcag.graphs.neighbors`, but a list looks at the lists nearest to its own centroid: all its points share one
+# matrix product. What it misses, the neighbours of the neighbours bring in.
+_N_PROBES = 48
+_MAX_DIMENSION = 128
+_SAMPLE = 4096
+_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Points:
+    """Centred points in float32, scaled by a power of two (``unit``); missing entries are 0 and not ``seen``."""
+
+    Z: Tensor
+    unit: float
+    seen: Tensor | None
+
+    @property
+    def half_squares(self) -> Tensor:
+        """Half the squared length of every point."""
+        return self.Z.square().sum(dim=1) / 2
+
+
+def choose_search(n: int, p: int, device: torch.device) -> str:
+    """Return "exact" while brute force takes about a second, else "approximate"."""
+    return "exact" if n * n * (p + 64) <= _EXACT_WORK.get(device.type, 2e11) else "approximate"
+
+
+def prepare_points(X: Tensor) -> Points:
+    """Return the rows of ``X``, centred and scaled: of a common offset of 1e6 float32 leaves one digit."""
+    missing = torch.isnan(X)
+    seen = ~missing if bool(missing.any()) else None
+    if seen is None:
+        mean = X.mean(dim=0, dtype=torch.float64)
+    else:
+        mean = torch.nansum(X, dim=0, dtype=torch.float64) / seen.sum(dim=0).clamp(min=1)
+    Z = X - mean.to(X.dtype)
+    Z = Z if seen is None else Z.nan_to_num_(nan=0.0)
+    largest = float(Z.abs().max())
+    unit = 2.0 ** floor(log2(largest)) if largest > 0 else 1.0
+    return Points((Z / unit).float(), unit, seen)
+
+
+def exact_neighbors(X: Tensor, n_neighbors: int) -> Neighbors:
+    """Return the nearest neighbours of every row by brute force, ``O(n^2 p)``.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, p)
+        Finite real numbers; NaN is missing, see `frpcag.graphs.masked`.
+    n_neighbors : int
+        Less than ``n``.
+
+    Returns
+    -------
+    indices : int64 tensor of shape (n, n_neighbors)
+        Neighbours of each row, never the row itself, sorted by distance, then by index.
+    distances : float64 tensor of shape (n, n_neighbors)
+        Euclidean distances, with the accuracy of float32.
+
+    Notes
+    -----
+    Many rows on a GPU are first compared in float16 on tensor cores; some more candidates than are kept are then
+    ranked by their differences in float32. A row of which the rounding of float16 could have hidden a neighbour is
+    searched again in float32, so the result does not depend on it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from frpcag.graphs.torch_neighbors import exact_neighbors
+    >>> indices, distances = exact_neighbors(torch.tensor([[0.0], [1.0], [3.0]]), 1)
+    >>> indices[:, 0].tolist(), distances[:, 0].tolist()
+    ([1, 0, 1], [1.0, 1.0, 2.0])
+    """
+    points = prepare_points(X)
+    n, k = len(points.Z), n_neighbors
+    everyone = torch.arange(n, device=X.device)
+    half_squares = points.half_squares
+    if points.seen is not None or not _coarse_is_faster(points.Z):
+        indices, distances = _search(points, half_squares, everyone, k)
+        return indices, distances * points.unit
+    halves = points.Z.half()
+    longest = float(half_squares.max().mul(2).sqrt())
+    indices = torch.empty((n, k), dtype=torch.int64, device=X.device)
+    distances = torch.empty((n, k), dtype=torch.float64, device=X.device)
+    doubtful = []
+    for rows in _blocks(everyone, n):
+        scores = half_squares - torch.mm(halves[rows], halves.T, out_dtype=torch.float32)
+        last, candidates = torch.topk(scores, min(n, k + _COARSE_EXTRA), largest=False)
+        indices[rows], distances[rows] = _rank(points, rows, candidates, k)
+        if candidates.shape[1] == n:
+            continue
+        # Beyond the candidates no true score is below the last coarse one less the error; the k-th is this:
+        kth = (distances[rows, -1].square() / 2 - half_squares[rows]).float()
+        error = _COARSE_ERROR * longest * (2 * half_squares[rows]).sqrt()
+        doubtful.append(rows[kth > last[:, -1] - error])
+    again = torch.cat(doubtful) if doubtful else everyone[:0]
+    if len(again):
+        indices[again], distances[again] = _search(points, half_squares, again, k)
+    return indices, distances * points.unit
+
+
+def _coarse_is_faster(Z: Tensor) -> bool:
+    try:
+        version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    except ValueError:
+        return False
+    return Z.is_cuda and len(Z) >= _COARSE_ROWS and version >= (2, 8)  # torch.mm with out_dtype
+
+
+def _search(points: Points, half_squares: Tensor, rows: Tensor, k: int) -> Neighbors:
+    """Return the neighbours of some points among all, by scores in float32."""
+    n = len(points.Z)
+    # The true neighbours are among somewhat more candidates than are kept: their order is that of rounded scores.
+    n_candidates = min(n, k + 9 + k // 2)
+    found = []
+    for some in _blocks(rows, n if points.seen is None else 3 * n):
+        if points.seen is None:
+            scores = half_squares - points.Z[some] @ points.Z.T
+        else:
+            scores = _masked_scores(points, some)
+        found.append(_rank(points, some, torch.topk(scores, n_candidates, largest=False).indices, k))
+    indices, distances = zip(*found, strict=True)
+    return torch.cat(indices), torch.cat(distances)
+
+
+def _masked_scores(points: Points, rows: Tensor) -> Tensor:
+    """Return mean squared differences over the entries both points have, by matrix products alone."""
+    assert points.seen is not None
+    Z, seen = points.Z, points.seen.float()
+    Q, M = Z[rows], seen[rows]
+    common = M @ seen.T
+    squares = Q.square() @ seen.T + M @ Z.square().T - 2 * (Q @ Z.T)
+    return torch.where(common > 0, squares / common, torch.inf)
+
+
+def _rank(points: Points, rows: Tensor, candidates: Tensor, k: int) -> Neighbors:
+    """Return the ``k`` nearest candidates of each row by the differences themselves, then by index.
+
+    Candidates may repeat; -1 is none. A row itself is no candidate.
+    """
+    Z, p = points.Z, points.Z.shape[1]
+    found = []
+    height = max(1, BLOCK // (candidates.shape[1] * p))
+    for start in range(0, len(rows), height):
+        some, ids = rows[start : start + height], candidates[start : start + height]
+        absent = (ids < 0) | (ids == some[:, None])
+        ids = torch.where(absent, some[:, None], ids).sort(dim=1).values
+        absent = ids == some[:, None]
+        absent[:, 1:] |= ids[:, 1:] == ids[:, :-1]
+        differences = Z[ids].sub_(Z[some, None])
+        if points.seen is None:
+            lengths = torch.linalg.vector_norm(differences, dim=2).double()
+        else:
+            both = points.seen[ids] & points.seen[some, None]
+            common = both.sum(dim=2)
+            lengths = torch.linalg.vector_norm(differences.mul_(both), dim=2).double()
+            lengths = torch.where(common > 0, lengths * (p / common.clamp(min=1)).sqrt(), torch.inf)
+        # Behind the infinitely far, which at least are points.
+        order = torch.where(absent, torch.nan, lengths).sort(dim=1, stable=True)
+        first = order.indices[:, :k]
+        found.append((ids.gather(1, first), order.values[:, :k].nan_to_num(nan=torch.inf, posinf=torch.inf)))
+    indices, distances = zip(*found, strict=True)
+    return torch.cat(indices), torch.cat(distances)
+
+
+def approximate_neighbors(X: Tensor, n_neighbors: int, *, random_state=None) -> Neighbors:
+    """Return most of the nearest neighbours of every row, in ``O(n^1.5)`` distances.
+
+    Inverted lists around k-means centroids give candidates: the points of a list are compared with those of the lists
+    nearest to it. Then every point looks at the neighbours of its neighbours. Parameters and results are those of
+    `exact_neighbors`; ``random_state`` seeds the samples that PCA and centroids are trained on.
+    """
+    points = prepare_points(X)
+    n = len(points.Z)
+    # On the host: the same samples on every device.
+    shuffled = torch.from_numpy(check_random_state(random_state).permutation(n)).to(X.device)
+    if points.seen is not None:
+        reduced, n_candidates = _completed_components(points, shuffled[:_SAMPLE]), 10 * n_neighbors + 9
+    elif points.Z.shape[1] > _MAX_DIMENSION:
+        reduced, n_candidates = points.Z @ _directions(points.Z[shuffled[:_SAMPLE]]), 4 * n_neighbors + 9
+    else:
+        reduced, n_candidates = points.Z, n_neighbors + 9
+    centroids = _train_centroids(reduced[shuffled[: 32 * int(2 * sqrt(n))]], int(2 * sqrt(n)))
+    candidates = _list_candidates(reduced, centroids, min(n, n_candidates))
+    everyone = torch.arange(n, device=X.device)
+    indices, distances = _rank(points, everyone, candidates, n_neighbors)
+    del candidates
+    known = indices.clone()
+    for rows in everyone.split(max(1, BLOCK // (8 * n_neighbors**2))):
+        near = known[rows]
+        near = torch.cat([near, known[near].flatten(start_dim=1)], dim=1)
+        indices[rows], distances[rows] = _rank(points, rows, near, n_neighbors)
+    lonely = torch.isinf(distances[:, -1]).nonzero()[:, 0]
+    if len(lonely):
+        indices[lonely], distances[lonely] = _search(points, points.half_squares, lonely, n_neighbors)
+    return indices, distances * points.unit
+
+
+def _directions(sample: Tensor) -> Tensor:
+    """Return the principal directions that hold 90 % of the variance, at most 128, as columns."""
+    values, vectors = torch.linalg.eigh((sample.T @ sample).double())
+    share = values.flip(0).cumsum(0) / values.sum().clamp(min=1e-300)
+    d = min(_MAX_DIMENSION, 1 + int((share < 0.9).sum()))
+    return vectors.flip(1)[:, :d].float().contiguous()
+
+
+def _completed_components(points: Points, at: Tensor) -> Tensor:
+    """Return principal components of points whose gaps are filled in by those of the others (as in `masked`)."""
+    assert points.seen is not None
+    sample = points.Z[at]
+    for _ in range(_ROUNDS):
+        V = _directions(sample)
+        sample = torch.where(points.seen[at], points.Z[at], (sample @ V) @ V.T)
+    filled = points.Z
+    for _ in range(_ROUNDS):
+        filled = torch.where(points.seen, points.Z, (filled @ V) @ V.T)
+    return filled @ V
+
+
+def _train_centroids(sample: Tensor, n_lists: int, *, n_steps: int = 10) -> Tensor:
+    """Return centroids by k-means on a sample of the points."""
+    centroids = sample[:n_lists].clone()
+    for _ in range(n_steps):
+        assigned = _nearest_centroid(sample, centroids)
+        order = assigned.argsort(stable=True)
+        sizes = torch.bincount(assigned, minlength=n_lists)
+        # Sums over sorted rows instead of scattered ones: the order of the additions is fixed.
+        sums = torch.cat([sample.new_zeros((1, sample.shape[1])).double(), sample[order].double().cumsum(dim=0)])
+        ends = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        means = (sums[ends[1:]] - sums[ends[:-1]]) / sizes.clamp(min=1)[:, None]
+        # A centroid nobody is nearest to (a duplicate of another) stays where it is: its list is empty.
+        centroids = torch.where((sizes > 0)[:, None], means.float(), centroids)
+    return centroids
+
+
+def _nearest_centroid(Z: Tensor, centroids: Tensor) -> Tensor:
+    half_squares = centroids.square().sum(dim=1) / 2
+    rows = torch.arange(len(Z), device=Z.device)
+    return torch.cat([(half_squares - Z[some] @ centroids.T).argmin(dim=1) for some in _blocks(rows, len(centroids))])
+
+
+def _list_candidates(Z: Tensor, centroids: Tensor, n_candidates: int) -> Tensor:
+    """Return the nearest points of the lists around each point's own; -1 where they held too few."""
+    n = len(Z)
+    assigned = _nearest_centroid(Z, centroids)
+    order = assigned.argsort(stable=True)
+    sizes = torch.bincount(assigned, minlength=len(centroids))
+    # Points that coincide share a list however many they are: cut up lists of over 8 times the mean size.
+    n_pieces = (-(-sizes // (1 + 8 * n // len(centroids)))).clamp(min=1)
+    piece_of = torch.repeat_interleave(torch.arange(len(sizes), device=Z.device), n_pieces)
+    number = torch.arange(len(piece_of), device=Z.device) - (n_pieces.cumsum(0) - n_pieces)[piece_of]
+    starts = (sizes.cumsum(0) - sizes)[piece_of] + number * sizes[piece_of] // n_pieces[piece_of]
+    starts = torch.cat([starts, starts.new_tensor([n])])
+    centroids = centroids[piece_of]
+    filled = (starts.diff() > 0).nonzero()[:, 0]
+    centroids, bounds = centroids[filled], torch.stack([starts[filled], starts[filled + 1]], dim=1)
+    scores = centroids.square().sum(dim=1) / 2 - centroids @ centroids.T
+    probes = scores.topk(min(_N_PROBES, len(centroids)), largest=False).indices.sort(dim=1).values.tolist()
+    bounds, lists = bounds.tolist(), Z[order]
+    half_squares = lists.square().sum(dim=1) / 2
+    found = torch.full((n, n_candidates), -1, dtype=torch.int64, device=Z.device)
+    for (start, stop), looked_at in zip(bounds, probes, strict=True):
+        ranges = [slice(*bounds[i]) for i in looked_at]
+        members = torch.cat([lists[r] for r in ranges])
+        lengths = torch.cat([half_squares[r] for r in ranges])
+        ids = torch.cat([order[r] for r in ranges])
+        k = min(n_candidates, len(members))
+        height = max(1, BLOCK // len(members))
+        for first in range(start, stop, height):
+            queries = slice(first, min(first + height, stop))
+            near = (lengths - lists[queries] @ members.T).topk(k, largest=False, sorted=False).indices
+            found[order[queries], :k] = ids[near]
+    return found
+
+
+def _blocks(rows: Tensor, width: int) -> Iterator[Tensor]:
+    """Yield pieces of ``rows`` such that a matrix of piece by ``width`` stays within bounds."""
+    yield from rows.split(max(1, BLOCK // max(width, 1)))

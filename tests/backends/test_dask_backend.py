@@ -1,0 +1,229 @@
+"""Facts about row blocks: input, cells, halo, sums. In this process; tests/test_dask.py has the cluster."""
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+pytest.importorskip("dask.array", reason="Dask is not installed")
+
+import dask.array as da
+
+from frpcag import FRPCAG, build_graph, solve
+from frpcag.backends import select_backend
+from frpcag.backends.dask_backend import DaskBackend
+from frpcag.cluster import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
+from frpcag.data.row_chunks import as_row_chunks
+from frpcag.graphs.block_graph import given_graph, search_graph
+from frpcag.graphs.cells import group_cells, order_rows
+from frpcag.graphs.gram import column_products, graph_from_products
+from frpcag.halo import localize
+from oracles import random_laplacian, random_problem
+
+
+def points(n=300, p=8, seed=0, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    return (np.sin(6 * rng.random((n, 1)) + np.linspace(0, 9, p)) + 0.05 * rng.normal(size=(n, p))).astype(dtype)
+
+
+def ordered(X, sizes, seed=0):
+    chunks = np.split(X, np.cumsum(sizes)[:-1])
+    return order_rows(Here(), chunks, sizes, n_blocks=len(sizes), seed=seed)
+
+
+def whole_laplacian(layout, ids, graph):
+    """Put the blocks' rows of a Laplacian together, nodes in the caller's order."""
+    n, bounds = int(layout.bounds[-1]), layout.bounds
+    L = np.zeros((n, n))
+    for j, part in enumerate(graph.parts):
+        outside = [bounds[i] + rows for i, rows in part.needs.items()]
+        columns = np.concatenate([np.arange(bounds[j], bounds[j + 1]), *outside])
+        L[bounds[j] : bounds[j + 1], columns] = part.rows.toarray()
+    order = np.concatenate(ids)
+    out = np.zeros((n, n))
+    out[np.ix_(order, order)] = L
+    return out
+
+
+def test_every_row_is_in_one_block_and_blocks_are_about_equal():
+    X = points(1000)
+    layout, blocks, ids, _, _ = ordered(X, [300, 500, 100, 100])
+    assert sorted(np.concatenate(ids)) == list(range(1000))
+    assert_allclose(np.concatenate(blocks), X[np.concatenate(ids)])
+    assert max(layout.sizes) <= 1.5 * 250
+
+
+def test_equal_rows_fill_several_blocks():
+    cells = group_cells(np.zeros((3, 2)), np.array([1000, 0, 8]), 4)
+    assert cells.n_blocks == 4
+    counts = np.bincount(cells.block_of[cells.pieces(np.zeros(1000, int), np.arange(1000))], minlength=4)
+    assert counts.max() <= 400
+
+
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+@pytest.mark.parametrize("sizes", [[300], [100, 200], [10, 90, 80, 50, 70]])
+def test_the_graph_over_blocks_is_the_graph_of_one_machine(kind, sizes):
+    X = points()
+    layout, blocks, ids, visits, cells = ordered(X, sizes)
+    graph = search_graph(
+        layout, blocks, ids, visits, cells, n_neighbors=7, sigma="auto", kind=kind, method="auto", seed=0
+    )
+    reference = build_graph(X, n_neighbors=7, laplacian=kind)
+    assert graph.recall == 1.0
+    assert graph.n_edges == reference.n_edges
+    assert_allclose(graph.sigma, reference.sigma, rtol=1e-5)
+    assert_allclose(whole_laplacian(layout, ids, graph), reference.laplacian.toarray(), atol=1e-4)
+    true = np.linalg.eigvalsh(reference.laplacian.toarray())[-1]
+    assert true <= graph.lmax <= 1.05 * true
+
+
+def test_neighbouring_cells_in_a_block_keep_the_halo_small():
+    X = points(1200)
+    layout, _, ids, _, _ = ordered(X, [300] * 4)
+    A = build_graph(X).weights
+    near = given_graph(layout, ids, A, sigma=None, kind="normalized").n_halo
+    as_they_come = [np.arange(300) + 300 * j for j in range(4)]
+    far = given_graph(Layout.spread(Here(), [300] * 4), as_they_come, A, sigma=None, kind="normalized").n_halo
+    assert near < far / 10  # cells dealt to blocks at random give a quarter
+
+
+def test_a_block_sees_its_own_rows_and_its_halo_only():
+    L = random_laplacian(np.random.default_rng(0), 9, density=0.3)
+    bounds, y = np.array([0, 4, 6, 9]), np.random.default_rng(1).normal(size=9)
+    for j in range(3):
+        part = localize(L[bounds[j] : bounds[j + 1]], bounds, j)
+        halo = [y[bounds[i] + rows] for i, rows in part.needs.items()]
+        seen = np.concatenate([y[bounds[j] : bounds[j + 1]], *halo])
+        assert_allclose(part.rows @ seen, (L @ y)[bounds[j] : bounds[j + 1]], atol=1e-14)
+        assert j not in part.needs
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_the_feature_graph_from_sums_over_blocks_is_the_exact_one(missing):
+    rng = np.random.default_rng(0)
+    X = points(90, 15, dtype=np.float64)
+    X[rng.random(X.shape) < missing] = np.nan
+    sums = add_up([column_products(part) for part in np.split(X, [20, 50])])
+    graph = graph_from_products(sums, 90, n_neighbors=4, sigma="auto", laplacian="normalized")
+    reference = build_graph(X, axis=1, n_neighbors=4)
+    assert_allclose(graph.laplacian.toarray(), reference.laplacian.toarray(), atol=1e-5)
+
+
+def test_rows_go_where_they_are_sent():
+    A = np.arange(6)
+    sources = [split_rows((A,), np.array([0, 1, 1, 5]), np.array([1, 0, 1, 1]), 2), split_rows((A,), A, A % 2, 2)]
+    (even,), (odd,) = exchange(Here(), sources, [None, None])
+    assert even.tolist() == [1, 0, 2, 4]
+    assert odd.tolist() == [0, 1, 5, 1, 3, 5]
+
+
+def test_a_tree_of_sums_adds_tuples_and_takes_maxima():
+    parts = [(np.full(2, float(i)), i, Maximum(-i)) for i in range(40)]
+    total, count, largest = tree_sum(Here(), parts)
+    assert total.tolist() == [780.0, 780.0]
+    assert (count, largest.value) == (780, 0)
+
+
+def test_a_numpy_problem_is_solved_in_blocks_too():
+    problem = random_problem(3, n=40, p=10)
+    blocks, whole = solve(problem, backend="dask", tol=1e-6), solve(problem, backend="numba", tol=1e-6)
+    assert_allclose(blocks.objective, whole.objective, rtol=1e-9)
+    assert blocks.n_iter == whole.n_iter
+
+
+def test_stores_are_read_by_rows(tmp_path):
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    X = points(40)
+    np.save(tmp_path / "x.npy", X)
+    stored = zarr.open_array(str(tmp_path / "x.zarr"), mode="w", shape=X.shape, chunks=(7, 3), dtype=X.dtype)
+    stored[:] = X
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["data"] = X
+    with h5py.File(tmp_path / "x.h5", "r") as file:
+        sources = [str(tmp_path / "x.npy"), np.load(tmp_path / "x.npy", mmap_mode="r"), file["data"], stored]
+        sources.append(str(tmp_path / "x.zarr"))
+        for source in sources:
+            dx = as_row_chunks(source, chunk_rows=15)
+            assert dx.chunks == ((15, 15, 10), (8,))
+            assert np.array_equal(dx.compute(scheduler="synchronous"), X)
+
+
+def test_a_memory_map_reaches_the_workers_by_name_not_by_value(tmp_path):
+    np.save(tmp_path / "x.npy", points(2000))
+    dx = as_row_chunks(np.load(tmp_path / "x.npy", mmap_mode="r"), chunk_rows=500)
+    import pickle
+
+    assert len(pickle.dumps(dx)) < 20_000 < points(2000).nbytes
+
+
+X = np.zeros((6, 4))
+BAD = [
+    (da.from_array(X, chunks=(3, 2)), {}, r"2 chunks along its features.*rechunk"),
+    (da.from_array(X, chunks=(3, 4))[da.from_array(X[:, 0] == 0, chunks=3)], {}, "unknown sizes.*compute_chunk_sizes"),
+    (da.from_array(X.astype(object), chunks=(3, 4)), {}, "dtype object"),
+    (da.from_array(X, chunks=(3, 4)), {"sample_graph": sp.eye_array(5)}, "5 nodes but X has 6"),
+    (da.from_array(X, chunks=(3, 4)), {"sample_graph": build_graph(points(5), n_neighbors=2)}, "5 nodes but X has 6"),
+    (da.from_array(X, chunks=(3, 4)), {"feature_graph": sp.eye_array(3)}, "3 nodes but X has 4"),
+    (da.from_array(X, chunks=(3, 4)), {"sample_graph": "pynndescent"}, "sample_graph='pynndescent' is not done"),
+    (da.from_array(X, chunks=(3, 4)), {"n_refine": 1}, "n_refine=1 is not done"),
+    (da.from_array(X, chunks=(3, 4)), {"tol": -1.0}, "tol=-1.0"),
+    (da.from_array(X, chunks=(3, 4)), {"gamma1": -1.0}, "gamma1=-1.0"),
+    (da.from_array(X, chunks=(3, 4)), {"backend": "numba"}, "backend='numba' does not take Dask arrays"),
+    ("matrix.csv", {"backend": "dask"}, "X='matrix.csv' is no path"),
+]
+
+
+@pytest.mark.parametrize(("dx", "options", "message"), BAD, ids=[message for _, _, message in BAD])
+def test_bad_input_is_refused_before_any_work(dx, options, message, monkeypatch):
+    monkeypatch.setattr(Here, "chunks", lambda *_: pytest.fail("work has begun"))
+    with pytest.raises(ValueError, match=message):
+        FRPCAG(**options).fit(dx)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "message"),
+    [(4, 1, np.inf, "1 infinite"), (4, slice(None), np.nan, "row 4 of X"), (slice(None), 2, np.nan, "column 2 of X")],
+)
+def test_rows_and_columns_without_data_are_named(row, column, value, message):
+    A = points(9, 4)
+    A[row, column] = value
+    with pytest.raises(ValueError, match=message):
+        FRPCAG().fit(da.from_array(A, chunks=(4, -1)))
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"install frpcag\[dask\]"):
+        select_backend("dask")
+
+
+def test_a_model_with_a_dask_backend_can_be_cloned():
+    backend = clone(FRPCAG(backend=DaskBackend(checkpoint="folder", every=3))).backend
+    assert (backend.checkpoint, backend.every) == ("folder", 3)
+    with pytest.raises(ValueError, match="every=0"):
+        DaskBackend(every=0)
+
+
+def test_new_chunks_are_transformed_by_a_model_of_one_machine():
+    model = FRPCAG(n_components=2).fit(points(100))
+    new = points(20, seed=1)
+    lazy = model.transform(da.from_array(new, chunks=(8, -1)))
+    assert lazy.shape == (20, 2)
+    assert_allclose(lazy.compute(scheduler="synchronous"), model.transform(new), atol=1e-5)
+
+
+def test_new_rows_are_refused_by_a_model_of_chunks():
+    model = FRPCAG().fit(da.from_array(points(60), chunks=(30, -1)))
+    with pytest.raises(NotImplementedError, match="fit on a subsample"):
+        model.transform(points(3))
+
+
+def test_importing_the_backend_does_not_import_dask():
+    import subprocess
+
+    code = "import sys, frpcag.backends.dask_backend; print('dask' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

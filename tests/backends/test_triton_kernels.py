@@ -1,0 +1,100 @@
+"""The Triton kernels take the same steps as the NumPy reference: in Triton's interpreter, or on a GPU."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from frpcag.backends import select_backend
+from frpcag.problem import Problem, gradient, lipschitz
+from oracles import random_laplacian, random_problem, tolerance
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("triton", reason="Triton is not installed")
+
+
+def fused_backend():
+    from frpcag.backends.torch_backend import TorchBackend
+
+    return TorchBackend(fused=True)
+
+
+def run_steps(backend, problem, *, n_steps=3, U0=None):
+    state = backend.load(problem, step=1 / lipschitz(problem), U0=U0)
+    scalars = [backend.step(state, momentum=k / (k + 3)) for k in range(n_steps)]
+    at = backend.gap(state)
+    return backend.unload(state), np.array(scalars), at
+
+
+def assert_same_run(problem, **options):
+    U, scalars, at = run_steps(select_backend("numpy"), problem, **options)
+    found = run_steps(fused_backend(), problem, **options)
+    near = tolerance(problem.X.dtype)
+    assert_allclose(found[0], U, **near)
+    assert_allclose(found[1], scalars, rtol=1e-3 if problem.X.dtype == np.float32 else 1e-9)
+    assert_allclose(found[2], at, rtol=1e-4 if problem.X.dtype == np.float32 else 1e-9)
+    assert found[0].dtype == problem.X.dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("graphs", ["both", "samples", "features"])
+def test_steps_equal_the_reference(dtype, graphs):
+    assert_same_run(random_problem(0, n=9, p=7, graphs=graphs, dtype=dtype))
+
+
+@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+def test_missing_entries_move_as_in_the_reference(loss, kind):
+    assert_same_run(random_problem(1, n=8, p=5, loss=loss, kind=kind, mask=0.3))
+
+
+def test_several_tiles_panels_and_slices_equal_the_reference(monkeypatch):
+    monkeypatch.setattr("frpcag.backends.triton_steps._TILE_BYTES", 1)  # 16 rows a tile
+    monkeypatch.setattr("frpcag.backends.triton_steps._PROGRAMS", 8)  # several rows a program
+    rng = np.random.default_rng(0)
+    n, p = 37, 137
+    X = rng.normal(size=(n, p)).astype(np.float32)
+    problem = Problem(X, random_laplacian(rng, n, density=0.1), random_laplacian(rng, p, density=0.05), 0.7, 0.4)
+    assert_same_run(problem, n_steps=1, U0=rng.normal(size=(n, p)).astype(np.float32))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_tensor_cores_keep_the_accuracy_of_float32(scale, monkeypatch):
+    monkeypatch.setattr("frpcag.backends.triton_steps._DENSE_FROM", 1)
+    rng = np.random.default_rng(0)
+    n, p = 20, 70
+    X = (scale * rng.normal(size=(n, p)) * 10.0 ** rng.integers(-2, 2, size=(n, p))).astype(np.float32)
+    problem = Problem(X, None, random_laplacian(rng, p, density=0.1), 0.0, 0.4 / scale)
+    backend = fused_backend()
+    state = backend.load(problem, step=0.1)
+    assert "DEPTH" in state.buffers["feature_shape"]
+    backend.gap(state)  # leaves the feature term of the gradient behind
+    exact = gradient(Problem(X.astype(np.float64), None, problem.L2, 0.0, problem.gamma2), X.astype(np.float64))
+    assert_allclose(state.buffers["G"].cpu().numpy(), exact, atol=1e-6 * np.abs(exact).max())
+
+
+def test_the_device_decides_on_restarts_as_the_solver_does():
+    problem = random_problem(3, n=6, p=4)
+    backend = fused_backend()
+    state = backend.load(problem, step=1 / lipschitz(problem))
+    reference = select_backend("numpy")
+    expected = reference.load(problem, step=1 / lipschitz(problem))
+    t, restarts = 1.0, 0
+    for _ in range(24):
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        scalars = reference.step(expected, momentum=(t - 1) / t_next)
+        t = 1.0 if scalars.restart > 0 else t_next
+        restarts += scalars.restart > 0
+    found, t_found = backend.advance(state, 9, t=1.0, restart=True)
+    found, t_found = backend.advance(state, 15, t=t_found, restart=True)
+    assert restarts > 1
+    assert_allclose(t_found, t, rtol=1e-12)
+    assert_allclose(found, scalars, rtol=1e-6)
+    assert_allclose(backend.unload(state), reference.unload(expected), atol=1e-10)
+
+
+def test_results_are_the_same_bit_for_bit_in_every_run():
+    problem = random_problem(4, n=12, p=9, dtype=np.float32)
+    first, second = (run_steps(fused_backend(), problem) for _ in range(2))
+    assert np.array_equal(first[0], second[0])
+    assert np.array_equal(first[1], second[1])
+    assert first[2] == second[2]

@@ -1,0 +1,13 @@
+"""PyTorch in the tests: one thread, and Triton's interpreter where there is no GPU."""
+
+import os
+from importlib.util import find_spec
+
+if find_spec("torch"):
+    import torch
+
+    # The suite runs one process per core; two pools of threads on the same cores wait for each other.
+    torch.set_num_threads(1)
+    if not torch.cuda.is_available():
+        # Triton reads this when it is imported, which only the kernels do.
+        os.environ.setdefault("TRITON_INTERPRET", "1")

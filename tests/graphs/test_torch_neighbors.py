@@ -1,0 +1,130 @@
+"""Neighbours and graphs of tensors are those of arrays."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.neighbors import NearestNeighbors
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from frpcag.graphs import build_graph  # noqa: E402
+from frpcag.graphs import neighbors as host  # noqa: E402
+from frpcag.graphs.torch_neighbors import approximate_neighbors, exact_neighbors  # noqa: E402
+from frpcag.problem import scale_free_gamma  # noqa: E402
+from frpcag.torch_sparse import TorchCSR  # noqa: E402
+
+
+def points(n=300, p=20, seed=0, missing=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + 4 * rng.normal(size=(1 + n // 50, p))[rng.integers(0, 1 + n // 50, n)]
+    X[rng.random((n, p)) < missing] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_exact_neighbours_are_those_of_scikit_learn(offset):
+    X = points() + offset
+    expected = NearestNeighbors(n_neighbors=7, algorithm="brute").fit(X - offset).kneighbors()
+    indices, distances = exact_neighbors(torch.from_numpy(X), 7)
+    assert_allclose(distances, expected[0], rtol=1e-5)
+    assert (indices.numpy() == expected[1]).mean() > 0.99  # ties within rounding of float32 aside
+
+
+def test_coinciding_points_are_neighbours_but_no_point_is_its_own():
+    X = np.repeat(points(10), 5, axis=0)
+    indices, distances = exact_neighbors(torch.from_numpy(X), 4)
+    assert_allclose(distances, 0, atol=1e-6)
+    assert not (indices.numpy() == np.arange(50)[:, None]).any()
+    assert all(len(set(row)) == 4 for row in indices.tolist())
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_distances_follow_the_scale_of_the_data(scale):
+    X = points(60)
+    found, expected = exact_neighbors(torch.from_numpy(scale * X), 3), exact_neighbors(torch.from_numpy(X), 3)
+    assert_allclose(found[1] / scale, expected[1], rtol=1e-5)
+
+
+def test_missing_entries_are_left_out_of_distances_as_on_the_host():
+    X = points(missing=0.4)
+    expected = host.exact_neighbors(X, 6)
+    indices, distances = exact_neighbors(torch.from_numpy(X), 6)
+    assert_allclose(distances, expected[1], rtol=1e-5)
+    assert (indices.numpy() == expected[0]).mean() > 0.99
+
+
+@pytest.mark.parametrize(("p", "missing"), [(12, 0.0), (130, 0.0), (20, 0.2)])
+def test_inverted_lists_find_most_neighbours_and_the_same_in_every_call(p, missing):
+    X = torch.from_numpy(points(1200, p, missing=missing).astype(np.float32))
+    truth = exact_neighbors(X, 10)
+    found, again = (approximate_neighbors(X, 10, random_state=0) for _ in range(2))
+    assert float((found[1] <= truth[1][:, -1:] * (1 + 1e-5)).double().mean()) > 0.9
+    assert torch.equal(found[0], again[0])
+    assert all(len(set(row)) == 10 for row in found[0][::100].tolist())
+
+
+def test_inverted_lists_cope_with_points_that_coincide():
+    X = torch.zeros((1500, 3))
+    X[:100] = torch.from_numpy(points(100, 3).astype(np.float32))
+    indices, distances = approximate_neighbors(X, 5, random_state=0)
+    assert_allclose(distances[100:], 0, atol=1e-6)
+    assert torch.isfinite(distances).all()
+    assert not bool((indices == torch.arange(1500)[:, None]).any())
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"laplacian": "combinatorial", "symmetrize": "maximum"},
+        {"weights": "binary"},
+        {"sigma": 3.0, "n_neighbors": 4},
+    ],
+)
+def test_the_graph_of_a_tensor_is_that_of_the_array(axis, missing, options):
+    X = points(120, 25, missing=missing)
+    expected, graph = build_graph(X, axis=axis, **options), build_graph(torch.from_numpy(X), axis=axis, **options)
+    assert graph.method == expected.method == "exact"
+    back = graph.to_host()
+    assert_allclose(back.weights.toarray(), expected.weights.toarray(), rtol=1e-5, atol=1e-6)
+    assert_allclose(back.laplacian.toarray(), expected.laplacian.toarray(), atol=1e-5)
+    assert_allclose(graph.null_vector, expected.null_vector, rtol=1e-5)
+    assert_allclose(graph.lmax, expected.lmax, rtol=1e-4)
+    assert graph.n_edges == expected.n_edges
+    gammas = (
+        scale_free_gamma(graph.laplacian, torch.from_numpy(X), axis=axis),
+        scale_free_gamma(expected.laplacian, X, axis=axis),
+    )
+    assert_allclose(*gammas, rtol=1e-5)
+
+
+def test_given_graphs_are_copied_to_the_device():
+    X = torch.from_numpy(points(30, 12))
+    ring = sp.diags_array([1.0] * 29, offsets=1, shape=(30, 30))
+    graph = build_graph(X, method=ring + ring.T)
+    assert graph.method == "precomputed"
+    assert_allclose(graph.weights.to_scipy().toarray(), (ring + ring.T).toarray())
+    assert build_graph(X, axis=1, method="grid", shape=(3, 4)).n_edges == 17
+    assert build_graph(X, method=graph) is graph
+
+
+def test_edges_kept_counts_shared_edges():
+    X = points(80, 6)
+    graphs = [build_graph(A) for A in (X, X + 0.5 * points(80, 6, seed=1))]
+    tensors = [build_graph(torch.from_numpy(A)) for A in (X, X + 0.5 * points(80, 6, seed=1))]
+    assert_allclose(tensors[0].edges_kept_by(tensors[1]), graphs[0].edges_kept_by(graphs[1]), atol=0.01)
+
+
+def test_sparse_products_equal_those_of_scipy():
+    L = build_graph(points(50, 5)).laplacian
+    matrix = TorchCSR.of(L, "cpu")
+    v = np.random.default_rng(0).normal(size=50)
+    assert_allclose(matrix.matvec(torch.from_numpy(v)), L @ v, rtol=1e-12)
+    assert_allclose(matrix.diagonal(), L.diagonal())
+    at, columns, values = matrix.take(torch.tensor([7, 3]))
+    dense = np.zeros((2, 50))
+    dense[at, columns] = values
+    assert_allclose(dense, L[[7, 3]].toarray())

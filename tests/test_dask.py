@@ -1,0 +1,187 @@
+"""Facts about fits on row blocks, on a real cluster of two worker processes."""
+
+import logging
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+import dask
+import dask.array as da
+from distributed import Client, LocalCluster
+
+from frpcag import FRPCAG, build_graph
+from frpcag.backends.dask_backend import DaskBackend
+from frpcag.checkpoint import Checkpoint
+
+pytestmark = [
+    pytest.mark.dask,
+    # Of distributed's own sockets and loops while a process it watches dies; nobody here can act on them.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
+
+UNEVEN = [(240,), (90, 150), (10, 80, 70, 30, 50)]
+
+
+def samples(missing=0.0, n=240, p=12, seed=0):
+    """Noisy rows around a curve in p dimensions, in random order, some entries hit by gross errors, some missing."""
+    rng = np.random.default_rng(seed)
+    X = np.sin(6 * rng.random((n, 1)) + np.linspace(0, 9, p)) + 0.05 * rng.normal(size=(n, p))
+    X[rng.random((n, p)) < 0.1] += 3
+    X[: n // 3][rng.random((n // 3, p)) < missing] = np.nan
+    return X.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def client():
+    # A worker that was killed may take long to come back on a busy machine; the cluster must not give it up.
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
+    with patient, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )  # fmt: skip
+        with cluster, Client(cluster) as client:
+            yield client
+
+
+def chunked(X, chunks):
+    return da.from_array(X, chunks=(chunks, -1))
+
+
+@pytest.mark.parametrize("chunks", UNEVEN)
+def test_a_fit_in_chunks_equals_the_fit_on_one_machine(client, chunks):
+    X = samples()
+    one = FRPCAG(tol=1e-4).fit(X)
+    many = FRPCAG(tol=1e-4, random_state=0).fit(chunked(X, chunks))
+    assert many.backend_ == "dask"
+    assert many.duality_gap_ <= 1e-4
+    assert many.sample_graph_.recall == 1.0
+    assert_allclose(many.objective_, one.objective_, rtol=1e-4)
+    assert_allclose([many.gamma1_, many.gamma2_], [one.gamma1_, one.gamma2_], rtol=1e-5)
+    assert many.low_rank_.chunks == many.sparse_.chunks == (chunks, (12,))
+    low_rank, sparse, embedding = (A.compute() for A in (many.low_rank_, many.sparse_, many.embedding_))
+    assert_allclose(low_rank, one.low_rank_, atol=5e-3)
+    assert_allclose(low_rank + sparse, X, atol=1e-5)
+    assert_allclose(np.abs(embedding[:, :2]), np.abs(one.embedding_[:, :2]), atol=2e-2)
+    assert_allclose(many.singular_values_, one.singular_values_, rtol=1e-3)
+    assert isinstance(many.components_, np.ndarray)
+
+
+def test_missing_entries_in_one_chunk_are_predicted_and_certified_as_on_one_machine(client):
+    X = samples(missing=0.3)
+    graph = build_graph(X)
+    one = FRPCAG(tol=1e-3, sample_graph=graph).fit(X)
+    many = FRPCAG(tol=1e-3, sample_graph=graph).fit(chunked(X, (80, 100, 60)))
+    assert np.isnan(X[:80]).any()
+    assert not np.isnan(X[80:]).any()
+    assert many.duality_gap_ <= 1e-3
+    assert_allclose(many.objective_, one.objective_, rtol=1e-3)
+    assert_allclose(many.low_rank_.compute(), one.low_rank_, atol=2e-2)
+    assert not many.sparse_.compute()[np.isnan(X)].any()
+
+
+def test_a_worker_killed_in_mid_run_costs_no_bit_of_the_result(client, tmp_path):
+    X = samples()
+    options = {"tol": 1e-4, "random_state": 0}
+    calm = FRPCAG(**options).fit(chunked(X, (90, 150)))
+    victims = []
+
+    def kill_once(progress):
+        if progress.n_iter == 7 and not victims:
+            victims.append(next(iter(client.run(os.getpid).values())))
+            os.kill(victims[0], signal.SIGKILL)
+
+    backend = DaskBackend(checkpoint=str(tmp_path / "run"), every=5)
+    hurt = FRPCAG(**options, backend=backend, callback=kill_once).fit(chunked(X, (90, 150)))
+    assert victims
+    assert hurt.n_iter_ == calm.n_iter_
+    assert np.array_equal(hurt.low_rank_.compute(), calm.low_rank_.compute())
+    assert hurt.objective_ == calm.objective_
+    client.wait_for_workers(2, timeout=120)
+
+
+class _ClientDies(Exception):
+    pass
+
+
+def test_the_same_call_goes_on_from_the_checkpoint_of_a_client_that_died(client, tmp_path):
+    X, seen = samples(), []
+
+    def die(progress):
+        if progress.n_iter == 12:
+            raise _ClientDies
+
+    def note(progress):
+        seen.append(progress.n_iter)
+
+    options = {"tol": 1e-4, "backend": DaskBackend(checkpoint=str(tmp_path / "run"), every=5)}
+    with pytest.raises(_ClientDies):
+        FRPCAG(**options, callback=die).fit(chunked(X, (90, 150)))
+    assert Checkpoint(str(tmp_path / "run")).steps() == [10]
+    resumed = FRPCAG(**options, callback=note).fit(chunked(X, (90, 150)))
+    whole = FRPCAG(tol=1e-4).fit(chunked(X, (90, 150)))
+    assert seen[0] == 11
+    assert resumed.duality_gap_ <= 1e-4
+    assert_allclose(resumed.low_rank_.compute(), whole.low_rank_.compute(), atol=5e-3)
+
+
+def test_a_checkpoint_of_other_data_is_refused(client, tmp_path):
+    backend = DaskBackend(checkpoint=str(tmp_path / "run"), every=2)
+    options = {"backend": backend, "tol": 1e-2}
+    FRPCAG(**options).fit(chunked(samples(), (240,)))
+    with pytest.raises(ValueError, match="holds a fit of other data"):
+        FRPCAG(**options).fit(chunked(samples(seed=1), (240,)))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_store_is_a_clear_error_and_leaves_the_earlier_checkpoint(client, tmp_path):
+    run = tmp_path / "run"
+    (run / "step-000010").mkdir(parents=True)
+    (run / "step-000010" / "1.npz").symlink_to("/dev/full")
+    model = FRPCAG(tol=1e-6, backend=DaskBackend(checkpoint=str(run), every=5))
+    with pytest.raises(OSError, match=r"could not be written .*No space left.*checkpoint of step 5 is intact"):
+        model.fit(chunked(samples(), (90, 150)))
+    store = Checkpoint(str(run))
+    assert store.steps() == [5]
+    with np.load(run / "step-000005" / "1.npz") as arrays:
+        assert np.isfinite(arrays["U"]).all()
+    assert model.fit(chunked(samples(), (90, 150))).duality_gap_ <= 1e-6
+
+
+def test_results_go_to_a_zarr_store_when_asked(client, tmp_path):
+    import zarr
+
+    X = samples()
+    out = str(tmp_path / "out.zarr")
+    model = FRPCAG(backend=DaskBackend(output=out), tol=1e-2).fit(chunked(X, (10, 80, 150)))
+    stored = zarr.open_group(out, mode="r")
+    assert_allclose(stored["low_rank"][:] + stored["sparse"][:], X, atol=1e-5)
+    assert stored["embedding"].shape == model.embedding_.shape
+    assert np.array_equal(model.low_rank_.compute(), stored["low_rank"][:])
+
+
+def test_the_task_graph_does_not_grow_with_the_number_of_steps(client, tmp_path):
+    counts = []
+
+    def count(progress):
+        counts.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+    backend = DaskBackend(checkpoint=str(tmp_path / "run"), every=4)
+    with pytest.warns(UserWarning, match="no convergence"):
+        FRPCAG(backend=backend, tol=0, max_iter=20, callback=count).fit(chunked(samples(), (90, 150)))
+    # Twelve steps more would be some 36 tasks more; a few may be on their way to being forgotten.
+    assert max(counts[-8:]) < max(counts[:8]) + 6
+
+
+def test_recall_of_the_sample_graph_is_logged(client, caplog):
+    with caplog.at_level(logging.INFO, logger="frpcag"):
+        FRPCAG(tol=1e-1).fit(chunked(samples(), (90, 150)))
+    assert "recall 1.000 of the 10 nearest neighbours" in caplog.text
