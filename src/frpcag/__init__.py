@@ -1,5 +1,6 @@
 """Robust PCA and clustering on graphs (Shahid et al. 2016, *Fast Robust PCA on Graphs*)."""
 
+from frpcag.background import BackgroundSeparator
 from frpcag.clustering import FRPCAGClustering
 from frpcag.estimator import FRPCAG
 from frpcag.graphs import Graph, build_graph
@@ -13,6 +14,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FRPCAG",
     "FRPCAGCV",
+    "BackgroundSeparator",
     "FRPCAGClustering",
     "Graph",
     "Problem",

@@ -304,7 +304,9 @@ def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
     columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, dtype=np.float64)
     if problem.mask is None:
         return 0.0, 0.0, rows, columns
-    Z = problem.X / rows[:, None] / columns
+    Z = problem.X
+    if problem.null1 is not None or problem.null2 is not None:
+        Z = Z / rows[:, None] / columns
     return float(np.nanmin(Z)), float(np.nanmax(Z)), rows, columns
 
 

@@ -18,7 +18,14 @@ from frpcag.cli.runs import library_versions, print_json
 from frpcag.data import list_datasets
 from frpcag.data.datasets import DATA_VARIABLE
 
-EXTRAS = {"io": ("pandas", "pyarrow", "h5py"), "ann": ("pynndescent",)}
+EXTRAS = {
+    "io": ("pandas", "pyarrow", "h5py"),
+    "ann": ("pynndescent",),
+    "video": ("av",),
+    "gpu": ("torch", "triton"),
+    "dask": ("dask", "distributed", "zarr"),
+    "reproduce": ("umap",),
+}
 
 
 def info(as_json: options.Json = False, debug: options.Debug = False) -> None:

@@ -2,7 +2,7 @@
 
 from frpcag.plots.alignment import plot_alignment, plot_graph_covariance, plot_shape_interaction
 from frpcag.plots.clusters import plot_embedding
-from frpcag.plots.frames import plot_image_grid, plot_outlier_map
+from frpcag.plots.frames import plot_contact_sheet, plot_image_grid, plot_outlier_map
 from frpcag.plots.frequencies import plot_attenuation, plot_frequency_energy, plot_graph_spectrum
 from frpcag.plots.outliers import plot_outlier_shares
 from frpcag.plots.paths import plot_gamma_grid, plot_gamma_path
@@ -11,6 +11,7 @@ from frpcag.plots.spectra import plot_history, plot_singular_values
 __all__ = [
     "plot_alignment",
     "plot_attenuation",
+    "plot_contact_sheet",
     "plot_embedding",
     "plot_frequency_energy",
     "plot_gamma_grid",

@@ -1,0 +1,399 @@
+"""BackgroundSeparator: frames in, backgrounds, foregrounds and masks out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from frpcag.graphs import build_graph
+from frpcag.graphs.weights import edges_to_matrix
+from frpcag.masks import LEVEL, foreground_score
+from frpcag.problem import Problem
+from frpcag.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
+from frpcag.solvers import Progress, solve
+
+Array = np.ndarray
+
+# All measured in docs/decisions/video.md, one set for all clips.
+# gamma1 in units of 1 / noise: a background pixel may leave the mean of its neighbour frames by 1.25 noise levels.
+TIGHTNESS = 0.4
+# A frame is linked to the square root of their number of frames, at most this many.
+MOST_NEIGHBORS = 20
+# The noise cannot be smaller than this share of the range of the data, half a grey level of 8 bits.
+LEAST_NOISE = 1 / 510
+NOISE_PIXELS = 3000  # that the first estimate of the noise looks at
+# Backgrounds kept to compare new frames with.
+MAX_REFERENCES = 256
+
+FORMAT, VERSION = "frpcag-background", 1
+_BLOCK = 16
+
+
+class BackgroundSeparator(BaseEstimator):
+    """Background and foreground of a video from a fixed camera (Shahid et al. 2016, "Static background separation").
+
+    Every frame is linked to the frames it resembles, those near it in time left out; the background ``U`` minimises
+    ``sum |X - U| + gamma1 tr(U' L1 U)`` over the frames ``X``, one pixel a column. What is left, ``S = X - U``, is the
+    foreground, and where it stands out from the noise of the clip it makes the mask.
+
+    Parameters
+    ----------
+    n_neighbors : "auto" or int, default="auto"
+        Frames each frame is linked to; "auto" is the square root of their number, at most 20.
+    gamma1 : "auto" or float, default="auto"
+        Weight of the graph, in units of one over the grey levels of the frames. A background pixel may leave the mean
+        of its neighbour frames by ``1 / (2 gamma1)``. "auto" is 0.4 over the noise of the clip.
+    threshold : "auto" or float, default="auto"
+        Score from which on a pixel is foreground, in noise levels; see :func:`frpcag.masks.foreground_score`.
+    tol : float, default=0.05
+        Relative duality gap at which to stop.
+    max_iter : int, default=30
+        Limit of solver steps in each of two solves, a compromise with speed: twice as many make slightly better masks.
+    backend : str, default="auto"
+        Who does the arithmetic.
+    n_jobs : int, optional
+        Number of threads, all cores by default. Results do not depend on it.
+    callback : callable, optional
+        Called after every solver step with a ``Progress``; a true return value stops the solve early.
+
+    Attributes
+    ----------
+    background_, foreground_ : ndarray of the shape of the frames
+        ``U`` and ``S``, float32, in the units of the frames.
+    mask_ : bool ndarray of shape (n_frames, h, w)
+        True for foreground.
+    threshold_ : float
+        Score from which on a pixel is foreground, in noise levels.
+    noise_ : float
+        Standard deviation of the noise of the typical pixel, estimated from the clip.
+    noise_map_ : ndarray of shape (h, w) or (h, w, 3)
+        The noise that the foreground of each pixel is compared with.
+    gamma1_ : float
+        Weight used.
+    frame_graph_ : Graph
+        The frames and their links.
+    references_ : ndarray of shape (n_references, h, w) or (n_references, h, w, 3)
+        Backgrounds that new frames are compared with, at most 256, spread over the clip.
+    n_iter_, duality_gap_ : int and float
+        Solver steps and relative duality gap; the largest of the channels.
+    frame_shape_ : tuple
+        Shape of a frame.
+
+    Notes
+    -----
+    Colour is solved channel by channel on the graph of the grey frames. The Laplacian is the combinatorial one,
+    which keeps levels, over the mean degree, with binary weights. Departures from the paper: no pixel graph, links
+    that skip near frames. A fit holds about eight float32 arrays of the size of the frames.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag import BackgroundSeparator
+    >>> rng = np.random.default_rng(0)
+    >>> frames = rng.normal(100, 2, (40, 24, 32))
+    >>> for t in range(40):
+    ...     frames[t, 8:16, t % 25 : t % 25 + 8] = 200  # a square that moves
+    >>> model = BackgroundSeparator().fit(frames)
+    >>> bool(abs(model.background_[20, 12, 23] - 100) < 10)
+    True
+    >>> bool(model.mask_[20, 12, 23]), bool(model.mask_[20, 2, 2])
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: str | int = "auto",
+        gamma1: str | float = "auto",
+        threshold: str | float = "auto",
+        tol: float = 0.05,
+        max_iter: int = 30,
+        backend: str = "auto",
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], object] | None = None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.gamma1 = gamma1
+        self.threshold = threshold
+        self.tol = tol
+        self.max_iter = max_iter
+        self.backend = backend
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(self, frames, y=None):
+        """Separate the frames of a clip.
+
+        Parameters
+        ----------
+        frames : array-like of shape (n_frames, h, w) or (n_frames, h, w, 3)
+            At least two, in the order of time.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        BackgroundSeparator
+            The fitted estimator.
+        """
+        frames = _check_frames(frames)
+        if len(frames) < 2:
+            raise ValueError("frames holds one frame; a background needs at least two to compare.")
+        n, self.frame_shape_ = len(frames), frames.shape[1:]
+        k = _choice("n_neighbors", self.n_neighbors, max(1, min(round(n**0.5), MOST_NEIGHBORS)), whole=True)
+        if not 1 <= k < n:
+            raise ValueError(f"n_neighbors={k} must be between 1 and n_frames - 1 = {n - 1}.")
+        planes = frames.reshape(n, -1, frames.shape[3] if frames.ndim == 4 else 1)
+        near = nearest_frames(shrink(frames), int(k), n_jobs=self.n_jobs)
+        weights = edges_to_matrix(near, np.ones(near.shape))
+        self.frame_graph_ = build_graph(planes[..., 0], method=weights, laplacian="combinatorial")
+        least = LEAST_NOISE * (float(frames.max()) - float(frames.min())) or 1.0
+        rows = spread(n, NOISE_FRAMES)
+        some = planes[:, :: max(1, planes.shape[1] // NOISE_PIXELS)]
+        noise = max(float(np.median(noise_map(some, rows, near[rows], n_jobs=self.n_jobs))), least)
+        self.gamma1_ = float(_choice("gamma1", self.gamma1, TIGHTNESS / noise))
+        self.threshold_ = float(_choice("threshold", self.threshold, LEVEL))
+        self.n_iter_, self.duality_gap_ = 0, 0.0
+        first = self._solve(planes, None, None)
+        score = foreground_score(frames - first.reshape(frames.shape), noise, n_jobs=self.n_jobs)
+        moving = (score > self.threshold_).reshape(planes.shape[:2])
+        # Without the people the noise is that of the background, and frames find closer matches.
+        still = np.where(moving[..., None], first, planes)
+        near = nearest_frames(shrink(still.reshape(frames.shape)), k, rows=rows, n_jobs=self.n_jobs)
+        noise = noise_map(still, rows, near, n_jobs=self.n_jobs)
+        self.noise_ = max(float(np.median(noise)), least)
+        # Half way, on a logarithmic scale, from one noise for all pixels to each pixel's own, which alone did worse.
+        self.noise_map_ = (self.noise_ * np.sqrt((noise / self.noise_ + 1) / 2)).reshape(self.frame_shape_)
+        del still
+        self.background_ = self._solve(planes, moving, first).reshape(frames.shape)
+        del first, moving, score
+        self.foreground_ = np.subtract(frames, self.background_, dtype=np.float32)
+        self.mask_ = self._mask(self.foreground_)
+        kept = spread(n, MAX_REFERENCES)
+        self._keep(self.background_[kept], max(1, round(k * len(kept) / n)))
+        return self
+
+    def transform(self, frames) -> Array:
+        """Return the masks of new frames against the frozen background.
+
+        Parameters
+        ----------
+        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
+            In the units of the frames fitted. Each is treated on its own.
+
+        Returns
+        -------
+        bool ndarray of shape (n_frames, h, w), or (h, w) for one frame
+        """
+        return self.separate(frames)[1]
+
+    def background(self, frames) -> Array:
+        """Return the backgrounds of new frames.
+
+        Parameters
+        ----------
+        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
+            In the units of the frames fitted.
+
+        Returns
+        -------
+        ndarray of the shape of ``frames``
+            float32.
+        """
+        frames, single = self._new_frames(frames)
+        background = np.concatenate(list(self._backgrounds(frames)))
+        return background[0] if single else background
+
+    def separate(self, frames) -> tuple[Array, Array]:
+        """Return the backgrounds and the masks of new frames.
+
+        Parameters
+        ----------
+        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
+            In the units of the frames fitted. Each is treated on its own.
+
+        Returns
+        -------
+        background : ndarray of the shape of ``frames``
+            float32.
+        mask : bool ndarray of shape (n_frames, h, w), or (h, w) for one frame
+        """
+        frames, single = self._new_frames(frames)
+        background = self.background(frames)
+        mask = self._mask(np.subtract(frames, background, dtype=np.float32))
+        return (background[0], mask[0]) if single else (background, mask)
+
+    def fit_transform(self, frames, y=None) -> Array:
+        """Fit and return ``mask_``."""
+        return self.fit(frames).mask_
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Save what :meth:`transform` and :meth:`background` need, as an npz file without pickle.
+
+        Parameters
+        ----------
+        path : path
+            File to write, whole or not at all; ``.npz`` is usual.
+        """
+        check_is_fitted(self)
+        params = {name: value for name, value in self.get_params().items() if name != "callback"}
+        numbers = {name: getattr(self, f"{name}_") for name in ("noise", "gamma1", "threshold", "n_links")}
+        parts = {"format": FORMAT, "version": VERSION, "params": params, "numbers": numbers}
+        header = json.dumps(parts, default=float)  # parameters may be NumPy numbers
+        target = Path(path)
+        partial = target.with_name(f"{target.name}.partial-{secrets.token_hex(4)}")
+        try:
+            with partial.open("wb") as file:
+                arrays = {"references": self.references_, "noise_map": self.noise_map_}
+                np.savez_compressed(file, header=header, digest=_digest(header, arrays), **arrays)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> BackgroundSeparator:
+        """Return a separator that was saved; it has no ``background_``, ``foreground_`` and ``mask_`` of its own.
+
+        Parameters
+        ----------
+        path : path
+            What :meth:`save` wrote. Nothing is unpickled; files of other formats or with changed contents are refused.
+
+        Returns
+        -------
+        BackgroundSeparator
+        """
+        header, arrays = _read_saved(path)
+        model = cls(**header["params"])
+        for name, value in header["numbers"].items():
+            setattr(model, f"{name}_", value)
+        model.noise_map_, model.frame_shape_ = arrays["noise_map"], arrays["noise_map"].shape
+        model._keep(arrays["references"], model.n_links_)
+        return model
+
+    def _solve(self, planes: Array, missing: Array | None, start: Array | None) -> Array:
+        """Return the backgrounds of all channels; pixels that are ``missing`` have no data term."""
+        out = np.empty(planes.shape, np.float32)
+        mean_degree = self.frame_graph_.weights.sum() / len(planes)
+        L = self.frame_graph_.laplacian / mean_degree
+        for channel in range(planes.shape[2]):
+            X = np.array(planes[..., channel], dtype=np.float32, order="C")
+            if missing is not None:
+                X[missing] = np.nan
+            with warnings.catch_warnings():
+                # The step limit is part of the preset; duality_gap_ says how far it got.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                solution = solve(
+                    Problem(X, L, None, self.gamma1_, 0.0),
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    backend=self.backend,
+                    n_jobs=self.n_jobs,
+                    callback=self.callback,
+                    U0=None if start is None else start[..., channel],
+                )
+            if solution.status == "interrupted":
+                raise KeyboardInterrupt  # half of two solves is no result
+            out[..., channel] = solution.U
+            self.n_iter_ += solution.n_iter
+            self.duality_gap_ = max(self.duality_gap_ if channel else 0.0, solution.gap)
+        return out
+
+    def _keep(self, references: Array, n_links: int) -> None:
+        self.references_, self.n_links_ = references, n_links
+        self._thumbnails = shrink(references)
+
+    def _mask(self, S: Array) -> Array:
+        return foreground_score(S, self.noise_map_, n_jobs=self.n_jobs) > self.threshold_
+
+    def _new_frames(self, frames) -> tuple[Array, bool]:
+        check_is_fitted(self, "references_")
+        frames = np.asarray(frames)
+        single = frames.shape == self.frame_shape_
+        frames = frames[None] if single else frames
+        if frames.shape[1:] != self.frame_shape_:
+            raise ValueError(
+                f"frames has shape {frames.shape} but the separator was fitted to frames of {self.frame_shape_}; "
+                "resize them or fit again."
+            )
+        return _check_frames(frames), single
+
+    def _backgrounds(self, frames: Array) -> Iterator[Array]:
+        """Yield the backgrounds of a few frames at a time.
+
+        With the references fixed and no pixel graph, the problem of a new frame falls apart into pixels,
+        ``min |x - u| + gamma1 (u - b)^2``, ``b`` the mean of the references it is linked to: ``u`` is ``x`` within
+        ``1 / (2 gamma1)`` of ``b``, and ends there beyond.
+        """
+        reach = 1 / (2 * self.gamma1_) if self.gamma1_ > 0 else np.inf
+        for start in range(0, len(frames), _BLOCK):
+            x = frames[start : start + _BLOCK].astype(np.float32)
+            distance = cdist(shrink(x), self._thumbnails, "cityblock")
+            near = np.argpartition(distance, self.n_links_ - 1, axis=1)[:, : self.n_links_]
+            b = np.stack([self.references_[links].mean(axis=0) for links in near])
+            yield b + np.clip(x - b, -reach, reach)
+
+
+def _check_frames(frames) -> Array:
+    frames = np.asarray(frames)
+    if frames.ndim not in (3, 4) or 0 in frames.shape or (frames.ndim == 4 and frames.shape[3] != 3):
+        raise ValueError(
+            f"frames has shape {frames.shape}; it must be (n_frames, h, w) or (n_frames, h, w, 3), none of them 0."
+        )
+    if frames.dtype.kind not in "uifb":
+        raise ValueError(f"frames has dtype {frames.dtype}; it must be numbers.")
+    frames = frames.astype(np.uint8) if frames.dtype.kind == "b" else frames
+    if frames.dtype.kind == "f" and not np.isfinite(frames.sum(dtype=np.float64)):
+        raise ValueError("frames has entries that are NaN or infinite; repair or drop these frames.")
+    return frames
+
+
+def _choice(name: str, value, auto, *, whole: bool = False):
+    """Return ``value``, checked, or what "auto" stands for."""
+    if isinstance(value, str) and value == "auto":
+        return auto
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be 'auto' or {'an integer' if whole else 'a number >= 0'}.")
+    return value
+
+
+def _digest(header: str, arrays: dict[str, Array]) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name in ("references", "noise_map"):
+        digest.update(f"{name} {arrays[name].shape} {arrays[name].dtype}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
+
+
+def _read_saved(path: str | os.PathLike) -> tuple[dict, dict[str, Array]]:
+    """Return header and arrays of a saved separator, once they are known to be whole."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            text, digest = str(stored["header"]), str(stored["digest"])
+            arrays = {name: stored[name] for name in ("references", "noise_map")}
+        header = json.loads(text)
+        if header["format"] != FORMAT:
+            raise ValueError(header["format"])
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever a foreign file makes NumPy, zipfile or json raise
+        raise ValueError(
+            f"{path} is not a saved BackgroundSeparator; pass a file that its save method wrote."
+        ) from error
+    if header["version"] != VERSION:
+        raise ValueError(f"{path} has format version {header['version']}; this frpcag reads version {VERSION}.")
+    if digest != _digest(text, arrays):
+        raise ValueError(f"{path} was changed or damaged after it was saved; fit and save again.")
+    return header, arrays

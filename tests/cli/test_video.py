@@ -1,0 +1,199 @@
+"""frpcag video: clips in, run folders out."""
+
+import json
+
+import numpy as np
+import pytest
+
+from frpcag import BackgroundSeparator
+from frpcag.data.video import read_frames, video_writer, write_image
+
+pytest.importorskip("av")
+
+FILES = ["background.mp4", "background.png", "foreground.mp4", "frames.png", "mask.mp4", "run.json", "separator.npz"]
+
+
+def entries(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def frames():
+    rng = np.random.default_rng(0)
+    frames = np.clip(rng.normal(100, 3, (40, 32, 48)), 0, 255).astype(np.uint8)
+    for frame in frames:
+        top, left = rng.integers(0, 20), rng.integers(0, 36)
+        frame[top : top + 12, left : left + 12] = 220
+    return frames
+
+
+@pytest.fixture
+def stack(working_folder, frames):
+    """The frames as an array in a file: no coding losses."""
+    np.save(working_folder / "walk.npy", frames)
+    return working_folder / "walk.npy"
+
+
+@pytest.fixture
+def clip(working_folder, frames):
+    with video_writer(working_folder / "walk.mp4", fps=12) as write:
+        for frame in frames:
+            write(frame)
+    return working_folder / "walk.mp4"
+
+
+def test_a_video_file_becomes_a_run_folder(clip, frpcag, working_folder):
+    result = frpcag("video", clip)
+    assert result.exit_code == 0, result.stderr
+    run = working_folder / "frpcag-run-walk"
+    assert entries(run) == FILES
+    for name in ("background", "foreground", "mask"):
+        assert read_frames(run / f"{name}.mp4").shape == (40, 32, 48)
+    record = json.loads((run / "run.json").read_text())
+    assert record["data"]["n_frames"] == record["fitted_frames"] == 40
+    assert record["data"]["fps"] == pytest.approx(12)
+    assert 0.05 < record["foreground"]["share"] < 0.2
+    assert "walk.mp4: 40 frames of 48 x 32, grey" in result.stdout
+
+
+def test_mask_and_foreground_videos_show_what_the_separator_found(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--quiet").exit_code == 0
+    run = working_folder / "frpcag-run-walk"
+    model = BackgroundSeparator().fit(frames)
+    mask = read_frames(run / "mask.mp4") > 127
+    assert (mask == model.mask_).mean() > 0.99  # edges suffer from the coding
+    assert np.abs(read_frames(run / "background.mp4") - model.background_).mean() < 3
+    foreground = read_frames(run / "foreground.mp4")
+    assert foreground[~model.mask_].mean() < 5
+    assert foreground[model.mask_].mean() > 150
+
+
+def test_json_is_the_run_json_and_nothing_else(stack, frpcag, working_folder):
+    result = frpcag("video", stack, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads((working_folder / "frpcag-run-walk/run.json").read_text())
+    assert result.stderr == ""
+
+
+def test_a_long_clip_is_learned_from_a_few_of_its_frames(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--fit-frames", 15, "--quiet").exit_code == 0
+    run = working_folder / "frpcag-run-walk"
+    assert json.loads((run / "run.json").read_text())["fitted_frames"] == 10  # every fourth
+    model = BackgroundSeparator().fit(frames[::4])
+    expected = model.transform(frames)
+    expected[::4] = model.mask_
+    assert ((read_frames(run / "mask.mp4") > 127) == expected).mean() > 0.99
+
+
+def test_little_memory_means_fewer_frames(stack, frpcag, working_folder):
+    gigabytes = 56 * 32 * 48 * 20.5 / 2**30
+    assert frpcag("video", stack, "--max-memory", max(gigabytes, 0.01), "--resize", "128x192", "--quiet").exit_code == 0
+    assert json.loads((working_folder / "frpcag-run-walk/run.json").read_text())["fitted_frames"] < 10
+
+
+def test_a_frozen_background_serves_another_clip(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--max-frames", 20, "--output", "first", "--quiet").exit_code == 0
+    words = ("--model", "first/separator.npz", "--output", "second", "--json")
+    result = frpcag("video", stack, *words)
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["fitted_frames"] is None
+    expected = BackgroundSeparator().fit(frames[:20]).transform(frames)
+    assert ((read_frames(working_folder / "second/mask.mp4") > 127) == expected).mean() > 0.99
+
+
+def test_colour_folders_are_separated_in_colour(working_folder, frames, frpcag):
+    (working_folder / "shots").mkdir()
+    for number, frame in enumerate(frames[:12]):
+        write_image(working_folder / "shots" / f"{number}.png", np.stack([frame, frame, 255 - frame], axis=2))
+    result = frpcag("video", "shots", "--color", "--every", 2, "--resize", "0.5", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["data"]["frame_shape"] == [16, 24, 3]
+    assert read_frames(working_folder / "frpcag-run-shots/background.mp4", color=True).shape == (6, 16, 24, 3)
+
+
+def write_one_frame(folder):
+    np.save(folder / "bad.npy", np.zeros((1, 8, 8), np.uint8))
+
+
+def write_no_frame(folder):
+    np.save(folder / "bad.npy", np.zeros((0, 8, 8), np.uint8))
+
+
+def write_words(folder):
+    (folder / "bad.npy").write_text("words")
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (write_one_frame, "holds one frame"),
+        (write_no_frame, "holds no frame"),
+        (write_words, "cannot be read as an array"),
+        (lambda folder: None, "there is no file or folder bad.npy"),
+    ],
+)
+def test_bad_clips_are_one_line_and_leave_nothing(write, words, frpcag, working_folder):
+    write(working_folder)
+    before = entries(working_folder)
+    result = frpcag("video", "bad.npy")
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert entries(working_folder) == before
+
+
+def test_a_clip_cut_off_is_one_line_and_leaves_nothing(clip, frpcag, working_folder):
+    clip.write_bytes(clip.read_bytes()[:3000])
+    result = frpcag("video", clip)
+    assert result.exit_code == 2
+    assert "cannot be read as video" in result.stderr
+    assert entries(working_folder) == ["walk.mp4"]
+
+
+@pytest.mark.parametrize("resize", ["0", "axb", "10x", "-1x5"])
+def test_a_bad_size_is_named(resize, stack, frpcag):
+    result = frpcag("video", stack, f"--resize={resize}")
+    assert result.exit_code == 2
+    assert "must be WIDTHxHEIGHT" in result.stderr
+
+
+def test_a_clip_too_large_for_the_memory_says_what_to_do(working_folder, frpcag):
+    np.save(working_folder / "large.npy", np.zeros((3, 500, 500), np.uint8))
+    result = frpcag("video", "large.npy", "--max-memory", "0.01")
+    assert result.exit_code == 2
+    assert "--max-memory=0.01" in result.stderr
+    assert "--resize" in result.stderr
+
+
+def test_an_existing_output_is_refused_before_any_work(stack, frpcag, working_folder, monkeypatch):
+    (working_folder / "frpcag-run-walk").mkdir()
+    monkeypatch.setattr("frpcag.cli.video.FrameSource", lambda *_, **__: pytest.fail("work was done"))
+    result = frpcag("video", stack)
+    assert result.exit_code == 2
+    assert "exists" in result.stderr
+
+
+def test_a_failure_while_writing_leaves_nothing(stack, frpcag, working_folder, monkeypatch):
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("frpcag.cli.video.write_image", full_disk)
+    result = frpcag("video", stack)
+    assert result.exit_code == 2
+    assert "cannot be written (No space left on device)" in result.stderr
+    assert entries(working_folder) == ["walk.npy"]
+
+
+def test_ctrl_c_leaves_nothing(stack, frpcag, working_folder, monkeypatch, ctrl_c):
+    monkeypatch.setattr("frpcag.cli.progress.Bar.__call__", lambda self, at: ctrl_c() if at.n_iter == 3 else None)
+    result = frpcag("video", stack)
+    assert result.exit_code == 1
+    assert "nothing was written" in result.stderr
+    assert entries(working_folder) == ["walk.npy"]
+
+
+def test_a_foreign_model_is_refused(stack, frpcag, working_folder):
+    np.savez(working_folder / "other.npz", X=np.zeros(3))
+    result = frpcag("video", stack, "--model", "other.npz")
+    assert result.exit_code == 2
+    assert "is not a saved BackgroundSeparator" in result.stderr
