@@ -17,8 +17,12 @@ import frpcag
 from frpcag.cli import options
 from frpcag.cli.demo import demo
 from frpcag.cli.errors import Interrupted, error_line, exit_code
+from frpcag.cli.explore import explore
 from frpcag.cli.fit import fit
 from frpcag.cli.info import info
+from frpcag.cli.report import report
+from frpcag.cli.reproduce import reproduce
+from frpcag.cli.video import video
 
 
 class OneLineErrors(TyperGroup):
@@ -70,8 +74,12 @@ def root(
 
 
 app.command()(demo)
+app.command()(explore)
 app.command()(fit)
 app.command()(info)
+app.command()(report)
+app.command()(reproduce)
+app.command()(video)
 
 
 def main() -> None:

@@ -1,0 +1,249 @@
+"""frpcag explore: the report of a file as a live page, with sliders for both gammas and the neighbours."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
+
+from frpcag.cli import options
+from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.runs import Timer, library_versions
+from frpcag.data import read_matrix
+from frpcag.data.preprocess import center_and_scale
+from frpcag.factorize import RANK_TOL
+from frpcag.graphs import Graph, laplacian
+from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors
+from frpcag.graphs.weights import edges_to_matrix, gaussian_weights, mean_length
+from frpcag.problem import Problem, scale_free_gamma
+from frpcag.report import Fit, render_report
+from frpcag.report.figures import DARK, LIGHT, draw_figures
+from frpcag.report.render import render_sections
+from frpcag.report.server import ExplorerServer
+from frpcag.solvers import solve
+
+# Powers of ten by which the sliders move the gammas from their automatic values.
+DECADES = 2.0
+MAX_NEIGHBORS = 40
+# Relative duality gap at which a solve ends.
+TOL = 1e-3
+# What is redrawn at once after a move, what when there is time, and how much of it.
+_QUICK_SECTIONS, _QUICK_PLOTS = ("summary", "browser", "tables"), ("embedding", "singular-values")
+_SLOW_SECTIONS = ("plots", "theory", "about")
+_MOVE_PICTURES, _MOVE_COMPONENTS = 40, 50
+
+
+def explore(
+    file: Annotated[Path, typer.Argument(help="npy, npz, csv, tsv, parquet, mat or h5; samples in rows.")],
+    key: Annotated[str | None, typer.Option(help="Which array of an npz, mat or h5 file that holds several.")] = None,
+    shape: Annotated[
+        Any, typer.Option(parser=options.parse_shape, metavar="HxW", help="Rows are images of this size: show them.")
+    ] = None,
+    neighbors: Annotated[int, typer.Option(min=1, help="Neighbours of a node to begin with.")] = 10,
+    laplacian_kind: Annotated[
+        options.Laplacian, typer.Option("--laplacian", help="normalized for clusters; combinatorial keeps levels.")
+    ] = options.Laplacian.normalized,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 picks a free port.")] = 0,
+    debug: options.Debug = False,
+) -> None:
+    """Serve a live report on this machine: move a slider and see the decomposition change.
+
+    Computes in float32, each time from the last result. Ctrl-C ends it.
+    """
+    with input_errors(file):
+        X, names = read_matrix(file, key=key)
+        if len(X) < 3:
+            raise InputError(f"{file} has {len(X)} samples; there is nothing to explore in fewer than three.")
+        if shape is not None and shape[0] * shape[1] != X.shape[1]:
+            raise InputError(
+                f"--shape={shape[0]}x{shape[1]} has {shape[0] * shape[1]} pixels but {file} has {X.shape[1]} features; "
+                "pass height and width of the image behind a row."
+            )
+        session = Explorer(
+            X, title=file.name, names=names, shape=shape, n_neighbors=neighbors, laplacian=laplacian_kind.value
+        )
+        try:
+            server = ExplorerServer(session, port=port)
+        except OSError as error:
+            raise InputError(f"--port={port} cannot be used ({error.strerror}); pass another one, or 0.") from error
+    server.run(lambda: print(f"exploring {file.name} at {server.address} (Ctrl-C ends)", flush=True))
+    print("ended")
+
+
+class Explorer:
+    """One data set and its last fit: what the sliders act on.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        NaN is missing.
+    title : str
+    names : sequence of str or None
+        Of the features.
+    shape : (int, int) or None
+        Of the image behind a row.
+    n_neighbors : int
+        To begin with.
+    laplacian : {"normalized", "combinatorial"}
+
+    Attributes
+    ----------
+    last : Fit
+        The last result.
+    units : list of float
+        The automatic gammas of the first result, which the sliders multiply.
+    graphs : callable
+        Gives both graphs for a number of neighbours.
+    """
+
+    def __init__(self, X, *, title: str, names=None, shape=None, n_neighbors: int = 10, laplacian: str = "normalized"):
+        self._X = np.asarray(X, dtype=np.float32)
+        self._about = {"title": title, "feature_names": names, "shape": shape}
+        self._laplacian = laplacian
+        self._most = min(MAX_NEIGHBORS, len(self._X) - 1)
+        self._first = min(n_neighbors, self._most)
+        self._neighbors = cache(self._search)
+        self.graphs = lru_cache(maxsize=4)(self._build_graphs)
+        self._Xc, center, _ = center_and_scale(self._X, center=True, scale=False)
+        self._center = center.astype(np.float32)
+        self._U: np.ndarray | None = None
+        self.units = [
+            scale_free_gamma(None if G is None else G.laplacian, self._Xc, axis=axis)
+            for axis, G in enumerate(self.graphs(self._first))
+        ]
+        self.last = self._solve(self.units, self._first, lambda: None)
+
+    def page(self) -> str:
+        """Return the page at the automatic gammas."""
+        sliders = [
+            _slider(f"gamma{i}", f"gamma{i}, {word} graph", -DECADES, DECADES, 0.05, 0.0, unit=unit)
+            for i, (word, unit) in enumerate(zip(("sample", "feature"), self.units, strict=True), start=1)
+        ]
+        sliders.append(_slider("n_neighbors", "K, neighbours", 1, self._most, 1, self._first))
+        return render_report(self.last, explorer={"sliders": sliders})
+
+    def solve(self, move: dict[str, Any], check: Callable[[], None]) -> dict[str, Any]:
+        """Solve for the gammas and neighbours of a move, from the last result."""
+        start = perf_counter()
+        multiples = [_number(move, f"gamma{i}", 10**-DECADES, 10**DECADES) for i in (1, 2)]
+        gammas = [multiple * unit for multiple, unit in zip(multiples, self.units, strict=True)]
+        k = int(_number(move, "n_neighbors", 1, self._most))
+        self.last = self._solve(gammas, k, check)
+        sections = render_sections(self.last, _QUICK_SECTIONS, max_pictures=_MOVE_PICTURES)
+        figures = draw_figures(self.last, None, themes=[_theme(move)], only=_QUICK_PLOTS, check=check)
+        return {
+            "sections": sections,
+            "plots": {figure.name: figure.sources[_theme(move)] for figure in figures},
+            "steps": self.last.certificate["n_iter"],
+            "seconds": perf_counter() - start,
+        }
+
+    def diagnose(self, move: dict[str, Any], check: Callable[[], None]) -> dict[str, Any]:
+        """Return the plots and numbers that need graph frequencies, for the last fit."""
+        return {"sections": render_sections(self.last, _SLOW_SECTIONS, themes=[_theme(move)], check=check)}
+
+    def _solve(self, gammas: Sequence[float], k: int, check: Callable[[], None]) -> Fit:
+        clock = Timer()
+        gamma1, gamma2 = gammas
+        G1, G2 = self.graphs(k)
+        clock.lap("graphs")
+        L1, L2 = (None if G is None else G.laplacian for G in (G1, G2))
+        null1, null2 = (None if G is None else G.null_vector for G in (G1, G2))
+        problem = Problem(self._Xc, L1, L2, gamma1, gamma2, null1=null1, null2=null2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the page tells the gap and why the solver ended
+            solution = solve(problem, tol=TOL, U0=self._U, callback=lambda at: check())
+        clock.lap("solve")
+        self._U = solution.U
+        W, Sigma, Vt = _factors(solution.U - solution.U.mean(axis=0))
+        U = solution.U + self._center
+        S = np.nan_to_num(self._X - U, nan=0.0)
+        clock.lap("factorize")
+        return Fit(
+            U=U,
+            S=S,
+            embedding=W * Sigma,
+            singular_values=Sigma,
+            components=Vt,
+            max_components=_MOVE_COMPONENTS,
+            center=self._center,
+            gamma1=gamma1,
+            gamma2=gamma2,
+            sample_graph=G1,
+            feature_graph=G2,
+            has_missing=problem.mask is not None,
+            n_neighbors=k,
+            certificate={
+                "relative_gap": solution.gap,
+                "tol": TOL,
+                "n_iter": solution.n_iter,
+                "status": solution.status,
+                "objective": solution.objective,
+            },
+            history=solution.history,
+            parameters={"n_neighbors": k, "laplacian": self._laplacian, "loss": "l1", "backend": solution.backend},
+            timings=clock.seconds,
+            versions=library_versions(),
+            **self._about,
+        )
+
+    def _build_graphs(self, k: int) -> tuple[Graph | None, Graph | None]:
+        return self._graph(0, k), self._graph(1, k)
+
+    def _graph(self, axis: int, k: int) -> Graph | None:
+        """Return the graph of `build_graph`, from neighbours that were searched for once."""
+        if self._Xc.shape[axis] == 1:
+            return None
+        method, indices, distances = self._neighbors(axis)
+        indices, distances = indices[:, :k], distances[:, :k]
+        sigma = mean_length(distances)
+        A = edges_to_matrix(indices, gaussian_weights(distances, sigma), symmetrize="average")
+        return Graph(A, laplacian(A, self._laplacian), sigma, method, self._laplacian)
+
+    def _search(self, axis: int) -> tuple[str, np.ndarray, np.ndarray]:
+        points = np.ascontiguousarray(self._Xc if axis == 0 else self._Xc.T)
+        k = min(self._most, len(points) - 1)
+        method = choose_search(*points.shape)
+        if method == "exact":
+            indices, distances = exact_neighbors(points, k)
+        else:
+            indices, distances = approximate_neighbors(points, k, random_state=0)
+        # Points with missing entries and nothing in common: linked as loosely as any.
+        distances[np.isinf(distances)] = distances[np.isfinite(distances)].max(initial=0.0)
+        return method, indices, distances
+
+
+def _factors(U: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the first singular vectors and values, by the rank rule of `gram_svd` but never more than are drawn."""
+    with threadpool_limits(1):  # many small products: threads would wait for each other longer than they work
+        W, Sigma, Vt = randomized_svd(U, min(_MOVE_COMPONENTS, *U.shape), random_state=0)
+    c = max(1, int(np.sum(Sigma > RANK_TOL * Sigma[0])))
+    return W[:, :c], Sigma[:c], Vt[:c]
+
+
+def _slider(name: str, label: str, low: float, high: float, step: float, value: float, *, unit: float = 0.0):
+    """Return what the template draws; with a unit the slider moves powers of ten of it."""
+    return {
+        **{"name": name, "label": label, "min": low, "max": high, "step": step, "value": value, "unit": unit},
+        "scale": "log" if unit else "linear",
+    }
+
+
+def _number(move: dict[str, Any], name: str, low: float, high: float) -> float:
+    value = move.get(name)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not low * 0.999 <= value <= high * 1.001:
+        raise ValueError(f"{name}={value!r} must be a number from {low:g} to {high:g}.")
+    return float(value)
+
+
+def _theme(move: dict[str, Any]) -> str:
+    return DARK if move.get("dark") is True else LIGHT

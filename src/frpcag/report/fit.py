@@ -1,0 +1,218 @@
+"""What a report is about: the arrays, graphs and record of one fit, from memory or from a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from frpcag.graphs import Graph
+from frpcag.inspect import OutlierShares
+from frpcag.problem import Problem
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Rows of matrices as pictures of one size, or frames of a video.
+
+    Parameters
+    ----------
+    stacks : mapping of str to array-like of shape (n, h, w) or (n, h, w, 3)
+        Title and pictures of each pane, such as ``{"X": ..., "U": ..., "S": ...}``; arrays may be memory-mapped.
+    signed : collection of str
+        Panes drawn with zero in white, negative blue and positive red.
+    is_video : bool
+        Frames in time order, with a button to play them; otherwise images, which can be sorted by corruption.
+    total : int, optional
+        How many there are in all, where these are but some.
+    """
+
+    stacks: Mapping[str, Any]
+    signed: Sequence[str] = ("S",)
+    is_video: bool = False
+    total: int | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.stacks.values())))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A decomposition ``X = U + S`` and all that is known about how it came about.
+
+    Only ``U`` and ``S`` must be there; every part of a report that lacks its ingredients is left out.
+
+    Parameters
+    ----------
+    U, S : array of shape (n_samples, n_features)
+        Clean part and corruptions in the units of the data; may be memory-mapped.
+    title : str
+        What it is called, the name of the data file say.
+    embedding : ndarray of shape (n_samples, c), optional
+    singular_values : ndarray of shape (c,), optional
+    components : ndarray of shape (c, n_features), optional
+    max_components : int, optional
+        How many were looked for at most, where there may be more.
+    center, scale : ndarray of shape (n_features,), optional
+        What was subtracted from the data and what it was divided by before the problem was solved.
+    gamma1, gamma2 : float
+    sample_graph, feature_graph : Graph, optional
+    no_graphs : str
+        Why there are no graphs, in words.
+    has_missing : bool
+        Some entries of the data were missing; ``U + S`` holds their prediction.
+    loss, huber_delta : str and float
+    n_neighbors : int
+    labels : ndarray of shape (n_samples,), optional
+    feature_names : sequence of str, optional
+    shape : (int, int), optional
+        Height and width of the image behind a row.
+    pictures : Pictures, optional
+        What to show instead of the rows as images of ``shape``: the frames of a video.
+    numbers : sequence of int, optional
+        What the samples are called, where they are but some frames of a video; 0, 1, ... by default.
+    shares : OutlierShares, optional
+        Where entries stand out, if that is known from elsewhere (the masks of a video); else from ``S``.
+    lines : sequence of str, optional
+        Sentences for the summary instead of the usual ones.
+    certificate : mapping
+        ``relative_gap``, ``tol``, ``n_iter``, ``status``.
+    history : mapping, optional
+        ``n_iter``, ``gap``, ``objective`` along the run.
+    parameters, timings, versions : mapping
+    warnings : sequence of str
+    files : mapping of str to str
+        Name and address of each array to download, relative to the page.
+    """
+
+    U: Array
+    S: Array
+    title: str = "fit"
+    embedding: Array | None = None
+    singular_values: Array | None = None
+    components: Array | None = None
+    max_components: int | None = None
+    center: Array | None = None
+    scale: Array | None = None
+    gamma1: float = 0.0
+    gamma2: float = 0.0
+    sample_graph: Graph | None = None
+    feature_graph: Graph | None = None
+    no_graphs: str = "the fit used no graph"
+    has_missing: bool = False
+    loss: str = "l1"
+    huber_delta: float = 1.0
+    n_neighbors: int = 10
+    labels: Array | None = None
+    feature_names: Sequence[str] | None = None
+    shape: tuple[int, int] | None = None
+    pictures: Pictures | None = None
+    numbers: Sequence[int] | None = None
+    shares: OutlierShares | None = None
+    lines: Sequence[str] | None = None
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    history: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_model(cls, model: Any, **more: Any) -> Fit:
+        """Return what a fitted :class:`~frpcag.FRPCAG` holds; ``more`` overrides or adds fields."""
+        if hasattr(model.low_rank_, "cpu"):  # fitted on tensors
+            from frpcag import gpu
+
+            model = gpu.to_host(model)
+        names = getattr(model, "feature_names_in_", None)
+        fields = {
+            "U": model.low_rank_,
+            "S": model.sparse_,
+            "title": type(model).__name__,
+            "embedding": model.embedding_,
+            "singular_values": model.singular_values_,
+            "components": model.components_,
+            "center": model.center_,
+            "scale": model.scale_,
+            "gamma1": model.gamma1_,
+            "gamma2": model.gamma2_,
+            "sample_graph": model.sample_graph_,
+            "feature_graph": model.feature_graph_,
+            "loss": model.loss,
+            "huber_delta": model.huber_delta,
+            "n_neighbors": model.n_neighbors,
+            "feature_names": None if names is None else list(names),
+            "shape": model.feature_shape,
+            "certificate": {
+                "relative_gap": model.duality_gap_,
+                "tol": model.tol,
+                "n_iter": model.n_iter_,
+                "status": model.status_,
+                "objective": model.objective_,
+            },
+            "history": model.history_,
+            "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+            "timings": model.timings_,
+        }
+        return cls(**{**fields, **more})
+
+    @property
+    def n_samples(self) -> int:
+        """Rows."""
+        return self.U.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Columns."""
+        return self.U.shape[1]
+
+    @property
+    def is_video(self) -> bool:
+        """Whether samples are frames and features pixels."""
+        return self.pictures is not None and self.pictures.is_video
+
+    def number(self, i: int) -> int:
+        """Return what the i-th sample is called."""
+        return int(i) if self.numbers is None else int(self.numbers[i])
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem that was solved, on the centred and scaled data; missing entries as predicted."""
+        L1, L2 = (G.laplacian if G is not None else None for G in (self.sample_graph, self.feature_graph))
+        return Problem(
+            self._solved(self.U + self.S), L1, L2, self.gamma1, self.gamma2, loss=self.loss, delta=self.huber_delta
+        )
+
+    @cached_property
+    def clean(self) -> Array:
+        """The clean part, centred and scaled like the problem."""
+        return self._solved(self.U)
+
+    @property
+    def W(self) -> Array | None:
+        """Left singular vectors of ``U``, where the embedding is known."""
+        if self.embedding is None or self.singular_values is None:
+            return None
+        Sigma = self.singular_values
+        return self.embedding * np.divide(1.0, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
+
+    @property
+    def V(self) -> Array | None:
+        """Right singular vectors of ``U``, where the components are known."""
+        return None if self.components is None else self.components.T
+
+    def _solved(self, A: Array) -> Array:
+        if self.center is not None:
+            A = A - self.center.astype(A.dtype)
+        return np.asarray(A if self.scale is None else A / self.scale.astype(A.dtype))
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as something to print in a table."""
+    return value if value is None or isinstance(value, (bool, int, float, str, tuple)) else type(value).__name__
