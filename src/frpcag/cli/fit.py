@@ -269,12 +269,18 @@ def _record(X, model, *, file: Path, parameters, seed, notes, timings, float32) 
             "features": _describe_graph(model.feature_graph_),
         },
         "certificate": certificate(model),
+        "history": {name: _finite(values) for name, values in model.history_.items()},
         "rank": len(model.singular_values_),
         "corrupted": {"share": float(np.mean(size > threshold)), "threshold": threshold},
         "timings": timings,
         "warnings": notes,
         "versions": library_versions(),
     }
+
+
+def _finite(values) -> list[float | None]:
+    """Return numbers as JSON has them: None for those that were not measured."""
+    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def _describe_graph(graph) -> dict[str, Any] | None:
