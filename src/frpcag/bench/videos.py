@@ -53,7 +53,7 @@ def measure(cell: dict) -> tuple[dict, dict]:
     else:
         X = frames.reshape(len(frames), -1).astype(np.float32) / 255
         options = {} if cell["model"] == "RPCA" else {"gamma": RPCAG_GAMMA}
-        model = BASELINES[cell["model"]](**options).fit(X)
+        model = BASELINES[cell["model"]](tol=1e-5, **options).fit(X)
         backgrounds = 255 * model.low_rank_.reshape(frames.shape)
     seconds = perf_counter() - start
     difference = np.abs(frames[numbers] - backgrounds[numbers])
