@@ -28,12 +28,9 @@ from frpcag.cli.runs import (
     write_run,
 )
 from frpcag.data import read_matrix
+from frpcag.inspect.outliers import STANDS_OUT
 
 _DATA, _MODEL, _SOLVER, _OUTPUT = "The file", "The model", "The solver", "The output"
-
-
-# An entry stands out when S is this many times its mean size there.
-STANDS_OUT = 6.0
 
 
 def fit(
