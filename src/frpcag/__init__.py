@@ -7,6 +7,7 @@ from frpcag.graphs import Graph, build_graph
 from frpcag.imputer import RobustGraphImputer
 from frpcag.path import FRPCAGCV, regularization_path
 from frpcag.problem import Problem
+from frpcag.saved import load
 from frpcag.solvers import Solution, solve
 
 __version__ = "0.1.0"
@@ -21,6 +22,7 @@ __all__ = [
     "RobustGraphImputer",
     "Solution",
     "build_graph",
+    "load",
     "regularization_path",
     "solve",
 ]

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import secrets
 import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
-from pathlib import Path
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -21,6 +16,7 @@ from frpcag.graphs import build_graph
 from frpcag.graphs.weights import edges_to_matrix
 from frpcag.masks import LEVEL, foreground_score
 from frpcag.problem import Problem
+from frpcag.saved import SavedModel
 from frpcag.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
 from frpcag.solvers import Progress, solve
 
@@ -37,11 +33,10 @@ NOISE_PIXELS = 3000  # that the first estimate of the noise looks at
 # Backgrounds kept to compare new frames with.
 MAX_REFERENCES = 256
 
-FORMAT, VERSION = "frpcag-background", 1
 _BLOCK = 16
 
 
-class BackgroundSeparator(BaseEstimator):
+class BackgroundSeparator(SavedModel, BaseEstimator):
     """Background and foreground of a video from a fixed camera (Shahid et al. 2016, "Static background separation").
 
     Every frame is linked to the frames it resembles, those near it in time left out; the background ``U`` minimises
@@ -95,7 +90,8 @@ class BackgroundSeparator(BaseEstimator):
     -----
     Colour is solved channel by channel on the graph of the grey frames. The Laplacian is the combinatorial one,
     which keeps levels, over the mean degree, with binary weights. Departures from the paper: no pixel graph, links
-    that skip near frames. A fit holds about eight float32 arrays of the size of the frames.
+    that skip near frames. A fit holds about eight float32 arrays of the size of the frames. ``save`` leaves out what is
+    of the clip alone: ``background_``, ``foreground_``, ``mask_`` and ``frame_graph_``.
 
     Examples
     --------
@@ -111,6 +107,8 @@ class BackgroundSeparator(BaseEstimator):
     >>> bool(model.mask_[20, 12, 23]), bool(model.mask_[20, 2, 2])
     (True, False)
     """
+
+    _unsaved = ("background_", "foreground_", "mask_", "frame_graph_")
 
     def __init__(
         self,
@@ -239,50 +237,6 @@ class BackgroundSeparator(BaseEstimator):
         """Fit and return ``mask_``."""
         return self.fit(frames).mask_
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Save what :meth:`transform` and :meth:`background` need, as an npz file without pickle.
-
-        Parameters
-        ----------
-        path : path
-            File to write, whole or not at all; ``.npz`` is usual.
-        """
-        check_is_fitted(self)
-        params = {name: value for name, value in self.get_params().items() if name != "callback"}
-        numbers = {name: getattr(self, f"{name}_") for name in ("noise", "gamma1", "threshold", "n_links")}
-        parts = {"format": FORMAT, "version": VERSION, "params": params, "numbers": numbers}
-        header = json.dumps(parts, default=float)  # parameters may be NumPy numbers
-        target = Path(path)
-        partial = target.with_name(f"{target.name}.partial-{secrets.token_hex(4)}")
-        try:
-            with partial.open("wb") as file:
-                arrays = {"references": self.references_, "noise_map": self.noise_map_}
-                np.savez_compressed(file, header=header, digest=_digest(header, arrays), **arrays)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> BackgroundSeparator:
-        """Return a separator that was saved; it has no ``background_``, ``foreground_`` and ``mask_`` of its own.
-
-        Parameters
-        ----------
-        path : path
-            What :meth:`save` wrote. Nothing is unpickled; files of other formats or with changed contents are refused.
-
-        Returns
-        -------
-        BackgroundSeparator
-        """
-        header, arrays = _read_saved(path)
-        model = cls(**header["params"])
-        for name, value in header["numbers"].items():
-            setattr(model, f"{name}_", value)
-        model.noise_map_, model.frame_shape_ = arrays["noise_map"], arrays["noise_map"].shape
-        model._keep(arrays["references"], model.n_links_)
-        return model
-
     def _solve(self, planes: Array, missing: Array | None, start: Array | None) -> Array:
         """Return the backgrounds of all channels; pixels that are ``missing`` have no data term."""
         out = np.empty(planes.shape, np.float32)
@@ -314,6 +268,12 @@ class BackgroundSeparator(BaseEstimator):
     def _keep(self, references: Array, n_links: int) -> None:
         self.references_, self.n_links_ = references, n_links
         self._thumbnails = shrink(references)
+
+    def _check_loaded(self) -> None:
+        for name, shape in (("references_", self.references_.shape[1:]), ("noise_map_", self.noise_map_.shape)):
+            if shape != self.frame_shape_:
+                raise ValueError(f"{name} has frames of shape {shape}, not {self.frame_shape_}")
+        self._keep(self.references_, self.n_links_)
 
     def _mask(self, S: Array) -> Array:
         return foreground_score(S, self.noise_map_, n_jobs=self.n_jobs) > self.threshold_
@@ -367,33 +327,3 @@ def _choice(name: str, value, auto, *, whole: bool = False):
     if isinstance(value, bool) or not isinstance(value, Integral if whole else Real) or not 0 <= float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be 'auto' or {'an integer' if whole else 'a number >= 0'}.")
     return value
-
-
-def _digest(header: str, arrays: dict[str, Array]) -> str:
-    digest = hashlib.sha256(header.encode())
-    for name in ("references", "noise_map"):
-        digest.update(f"{name} {arrays[name].shape} {arrays[name].dtype}".encode())
-        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
-    return digest.hexdigest()
-
-
-def _read_saved(path: str | os.PathLike) -> tuple[dict, dict[str, Array]]:
-    """Return header and arrays of a saved separator, once they are known to be whole."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            text, digest = str(stored["header"]), str(stored["digest"])
-            arrays = {name: stored[name] for name in ("references", "noise_map")}
-        header = json.loads(text)
-        if header["format"] != FORMAT:
-            raise ValueError(header["format"])
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # whatever a foreign file makes NumPy, zipfile or json raise
-        raise ValueError(
-            f"{path} is not a saved BackgroundSeparator; pass a file that its save method wrote."
-        ) from error
-    if header["version"] != VERSION:
-        raise ValueError(f"{path} has format version {header['version']}; this frpcag reads version {VERSION}.")
-    if digest != _digest(text, arrays):
-        raise ValueError(f"{path} was changed or damaged after it was saved; fit and save again.")
-    return header, arrays

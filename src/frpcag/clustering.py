@@ -15,6 +15,7 @@ from frpcag.estimator import FRPCAG
 from frpcag.factorize import gram_svd
 from frpcag.graphs import Graph, build_graph, graph_from_weights
 from frpcag.graphs.laplacian import low_eigenpairs
+from frpcag.saved import SavedModel
 from frpcag.solvers import Progress
 
 Array = np.ndarray
@@ -32,7 +33,7 @@ TIGHTER = 0.5
 ASSIGNMENTS = ("auto", "spectral", "kmeans", "components")
 
 
-class FRPCAGClustering(ClusterMixin, BaseEstimator):
+class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     """Clusters of corrupted data: clean it with :class:`FRPCAG`, then label the samples.
 
     Parameters

@@ -18,12 +18,13 @@ from frpcag.extend import clean_rows
 from frpcag.factorize import check_n_components, gram_svd
 from frpcag.graphs import Graph, build_graph
 from frpcag.problem import Problem, scale_free_gamma
+from frpcag.saved import SavedModel
 from frpcag.solvers import Progress, Solution, solve
 
 Array = np.ndarray
 
 
-class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Fast robust PCA on graphs: the clean, nearly low-rank part of corrupted data (Shahid et al. 2016).
 
     Samples and features are linked in two k-nearest-neighbour graphs; the clean part ``U`` minimises
@@ -440,6 +441,23 @@ class FRPCAG(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             delta=self.huber_delta,
             n_jobs=self.n_jobs,
         )
+
+    def _check_loaded(self) -> None:
+        (n, p), c = self.low_rank_.shape, len(self.components_)
+        shapes = {
+            "sparse_": (n, p),
+            "embedding_": (n, c),
+            "components_": (c, p),
+            "singular_values_": (c,),
+            **dict.fromkeys(("mean_", "center_", "scale_"), (p,)),
+        }
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} has shape {getattr(self, name).shape}, not {shape}")
+        for name, n_nodes in (("sample_graph_", n), ("feature_graph_", p)):
+            graph = getattr(self, name)
+            if graph is not None and graph.n_nodes != n_nodes:
+                raise ValueError(f"{name} has {graph.n_nodes} nodes, not {n_nodes}")
 
     @property
     def _n_features_out(self) -> int:

@@ -8,11 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from frpcag.data.preprocess import validate_matrix
 from frpcag.path import FRPCAGCV
+from frpcag.saved import SavedModel
 
 Array = np.ndarray
 
 
-class RobustGraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill in missing values with the clean part that :class:`FRPCAG` finds; gross errors do not spread.
 
     Parameters

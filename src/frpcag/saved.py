@@ -1,0 +1,305 @@
+"""Models on disk without pickle: one npz file of arrays and a JSON header, checked before anything is believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from frpcag.graphs import Graph
+
+Array = np.ndarray
+
+# The layout of the file. A change adds one to VERSION and a step to MIGRATIONS, which lifts a header by one version.
+FORMAT, VERSION = "frpcag-model", 1
+MIGRATIONS: dict[int, Callable[[dict], dict]] = {}
+# What a file may ask for, and where it lives.
+MODELS = {
+    "FRPCAG": "frpcag.estimator",
+    "FRPCAGCV": "frpcag.path",
+    "FRPCAGClustering": "frpcag.clustering",
+    "RobustGraphImputer": "frpcag.imputer",
+    "BackgroundSeparator": "frpcag.background",
+}
+_ARRAYS = "array_"
+
+
+class SavedModel:
+    """Adds ``save`` and ``load`` to an estimator."""
+
+    # Results that a loaded model can do without.
+    _unsaved: tuple[str, ...] = ()
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Save the fitted model as an npz file, without pickle; :meth:`load` and :func:`frpcag.load` read it.
+
+        Parameters
+        ----------
+        path : path
+            File to write, whole or not at all; ``.npz`` is usual. Results on a GPU are stored as arrays. A ``callback``
+            is not stored, nor are parameters that are objects of other libraries, which a warning names.
+        """
+        check_is_fitted(self)
+        writer = _Writer()
+        header = {"format": FORMAT, "version": VERSION, "writer": _version(), **writer.model(self)}
+        text = json.dumps(header)
+        target = Path(path)
+        partial = target.with_name(f"{target.name}.partial-{secrets.token_hex(4)}")
+        try:
+            with partial.open("wb") as file:
+                parts: dict[str, Any] = {"header": text, "digest": _digest(text, writer.arrays), **writer.arrays}
+                np.savez(file, **parts)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Return a model of this class that was saved.
+
+        Parameters
+        ----------
+        path : path
+            What :meth:`save` wrote, also with an earlier version. Nothing is unpickled; foreign files and files that
+            were changed or damaged are refused.
+
+        Returns
+        -------
+        estimator
+        """
+        model = load(path)
+        if not isinstance(model, cls):
+            kind = type(model).__name__
+            raise ValueError(f"{path} holds a {kind}, not a {cls.__name__}; call {kind}.load or frpcag.load.")
+        return model
+
+    def _check_loaded(self) -> None:
+        """Raise ValueError if what was read does not belong together; derive what is not stored."""
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Return a model that its ``save`` method wrote, of whatever class it is.
+
+    Parameters
+    ----------
+    path : path
+        The file. Nothing in it is unpickled or run. Foreign, changed and damaged files are refused; the check finds
+        accidents, it is no signature.
+
+    Returns
+    -------
+    FRPCAG, FRPCAGCV, FRPCAGClustering, RobustGraphImputer or BackgroundSeparator
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import frpcag
+    >>> X = np.random.default_rng(0).normal(size=(30, 8))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frpcag.FRPCAG(n_components=2).fit(X).save(f"{folder}/model.npz")
+    ...     model = frpcag.load(f"{folder}/model.npz")
+    >>> model.transform(X[:3]).shape
+    (3, 2)
+    """
+    header, arrays = _read(path)
+    try:
+        model = _Reader(arrays).model(header)
+        check_is_fitted(model)
+    except Exception as error:  # whatever a header that lies makes NumPy, SciPy or a constructor raise
+        raise ValueError(f"{path} does not hold a whole model: {error}; fit and save again.") from error
+    return model
+
+
+def _version() -> str:
+    return import_module("frpcag").__version__
+
+
+def _digest(text: str, arrays: dict[str, Array]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].shape} {arrays[name].dtype}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()
+
+
+def _read(path: str | os.PathLike) -> tuple[dict, dict[str, Array]]:
+    """Return header and arrays of a file, once they are known to be whole."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            text, digest = str(stored["header"]), str(stored["digest"])
+            header = json.loads(text)
+            if header["format"] != FORMAT:
+                raise ValueError(header["format"])
+            version = int(header["version"])
+            arrays = {name: stored[name] for name in stored.files if name.startswith(_ARRAYS)}
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+            raise
+        raise _foreign(path) from error
+    except Exception as error:  # whatever a foreign file makes NumPy, zipfile or json raise
+        raise _foreign(path) from error
+    if version > VERSION:
+        raise ValueError(
+            f"{path} was written by frpcag {header.get('writer')} in file version {version}; this frpcag "
+            f"{_version()} reads versions up to {VERSION}: install a newer frpcag."
+        )
+    if digest != _digest(text, arrays):
+        raise ValueError(f"{path} was changed or damaged after it was saved; fit and save again.")
+    for step in range(version, VERSION):
+        header = MIGRATIONS[step](header)
+    return header, arrays
+
+
+def _foreign(path) -> ValueError:
+    return ValueError(f"{path} is not a saved frpcag model; pass a file that the save method of a model wrote.")
+
+
+@dataclass
+class _Writer:
+    """Turns a model into what JSON can hold; arrays go aside and leave their names."""
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+    def model(self, model: Any) -> dict:
+        name = type(model).__name__
+        if MODELS.get(name) != type(model).__module__:
+            raise ValueError(f"{name} is not one of frpcag's own models ({', '.join(MODELS)}); save it with joblib.")
+        results = {
+            key: value
+            for key, value in vars(model).items()
+            if key.endswith("_") and not key.startswith("_") and key not in model._unsaved
+        }
+        return {
+            "model": name,
+            "params": self.params(model),
+            "results": {key: self.value(value, key) for key, value in results.items()},
+        }
+
+    def params(self, model: Any) -> dict:
+        out = {}
+        for name, value in model.get_params(deep=False).items():
+            if name == "callback":
+                continue
+            try:
+                out[name] = self.value(value, name)
+            except TypeError:
+                warnings.warn(
+                    f"{name}={value!r} is not stored; the loaded model gives the same answers, but would be fitted "
+                    f"again with the default {name}.",
+                    stacklevel=4,
+                )
+        return out
+
+    def value(self, value: Any, name: str) -> Any:
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, tuple | list):
+            return {type(value).__name__: [self.value(item, name) for item in value]}
+        if isinstance(value, dict):
+            return {"dict": {str(key): self.value(item, str(key)) for key, item in value.items()}}
+        if isinstance(value, np.ndarray) and value.dtype == object:  # names of features
+            return {"names": [str(item) for item in value]}
+        if isinstance(value, np.ndarray):
+            return {"array": self.array(value)}
+        if isinstance(value, np.random.RandomState):
+            return {"random": self.value(value.get_state(legacy=False), name)}
+        if sp.issparse(value):
+            return {"sparse": self.sparse(value)}
+        if isinstance(value, Graph):
+            parts = {"sigma": value.sigma, "method": value.method, "kind": value.kind}
+            return {
+                "graph": {"weights": self.sparse(value.weights), "laplacian": self.sparse(value.laplacian), **parts}
+            }
+        if hasattr(value, "to_host"):  # a graph of tensors
+            return self.value(value.to_host(), name)
+        if hasattr(value, "detach"):  # a tensor
+            return self.value(value.detach().cpu().numpy(), name)
+        if isinstance(value, BaseEstimator) and isinstance(value, SavedModel):
+            return {"model": self.model(value)}
+        raise TypeError(f"{name} is a {type(value).__name__}, which cannot be saved; compute it or save with joblib.")
+
+    def array(self, value: Array) -> str:
+        name = f"{_ARRAYS}{len(self.arrays)}"
+        self.arrays[name] = value
+        return name
+
+    def sparse(self, value: Any) -> dict:
+        A = sp.csr_array(value)
+        parts = {part: self.array(getattr(A, part)) for part in ("data", "indices", "indptr")}
+        return {"shape": [int(size) for size in A.shape], **parts}
+
+
+@dataclass
+class _Reader:
+    """The way back. Everything is checked that could make a kernel read outside an array."""
+
+    arrays: dict[str, Array]
+
+    def model(self, parts: dict) -> Any:
+        name = parts["model"]
+        if name not in MODELS:
+            raise ValueError(f"model {name!r} is unknown")
+        cls = getattr(import_module(MODELS[name]), name)
+        model = cls(**{key: self.value(value) for key, value in parts["params"].items()})
+        for key, value in parts["results"].items():
+            if not key.endswith("_") or key.startswith("_"):
+                raise ValueError(f"{key!r} is no result of a model")
+            setattr(model, key, self.value(value))
+        if parts["results"]:  # a model may be the parameter of another, not fitted itself
+            model._check_loaded()
+        return model
+
+    def value(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        ((kind, content),) = value.items()
+        match kind:
+            case "tuple":
+                return tuple(self.value(item) for item in content)
+            case "list":
+                return [self.value(item) for item in content]
+            case "dict":
+                return {key: self.value(item) for key, item in content.items()}
+            case "names":
+                return np.array([str(item) for item in content], dtype=object)
+            case "array":
+                return self.arrays[content]
+            case "random":
+                random_state = np.random.RandomState()
+                random_state.set_state(self.value(content))
+                return random_state
+            case "sparse":
+                return self.sparse(content)
+            case "graph":
+                return self.graph(content)
+            case "model":
+                return self.model(content)
+        raise ValueError(f"{kind!r} is no kind of value")
+
+    def sparse(self, parts: dict) -> sp.csr_array:
+        data, indices, indptr = (self.arrays[parts[part]] for part in ("data", "indices", "indptr"))
+        A = sp.csr_array((data, indices, indptr), shape=tuple(parts["shape"]))
+        A.check_format(full_check=True)
+        return A
+
+    def graph(self, parts: dict) -> Graph:
+        weights, laplacian = self.sparse(parts["weights"]), self.sparse(parts["laplacian"])
+        n_nodes = weights.shape[0]
+        if weights.shape != (n_nodes, n_nodes) or laplacian.shape != (n_nodes, n_nodes):
+            raise ValueError(f"a graph has weights of shape {weights.shape} and a Laplacian of {laplacian.shape}")
+        return Graph(weights, laplacian, parts["sigma"], parts["method"], parts["kind"])
