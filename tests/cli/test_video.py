@@ -196,4 +196,4 @@ def test_a_foreign_model_is_refused(stack, frpcag, working_folder):
     np.savez(working_folder / "other.npz", X=np.zeros(3))
     result = frpcag("video", stack, "--model", "other.npz")
     assert result.exit_code == 2
-    assert "is not a saved BackgroundSeparator" in result.stderr
+    assert "is not a saved frpcag model" in result.stderr
