@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint clean
+.PHONY: demo test test-gpu lint package clean
 
 demo: $(VENV)/.demo-ready
 	$(BIN)/frpcag demo
@@ -16,6 +16,18 @@ test-gpu: $(VENV)/.test-ready $(VENV)/.gpu-ready
 
 lint: $(VENV)/.lint-ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+# Builds wheel and sdist, and tries the wheel in an empty environment; EXTRAS="io dask" tries these as well.
+package: $(VENV)/.package-ready
+	rm -rf dist build/package
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/package
+	build/package/bin/python -m pip install --quiet dist/*.whl
+	build/package/bin/python tests/check_package.py .
+	for extra in $(EXTRAS); do \
+	  build/package/bin/python -m pip install --quiet "$$(ls dist/*.whl)[$$extra]" && \
+	  build/package/bin/python tests/check_package.py . $$extra || exit 1; \
+	done
 
 $(VENV)/.demo-ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

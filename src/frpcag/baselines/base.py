@@ -34,6 +34,12 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Whether ``first_components(c)`` of a fit with more components is the fit with ``c`` (class attribute).
     embedding_ : ndarray of shape (n_samples, n_components)
         The points, in the dtype of ``X``.
+
+    Examples
+    --------
+    >>> from frpcag.baselines import BASELINES
+    >>> [name for name, model in BASELINES.items() if model.uses_graph]
+    ['NCut', 'LE', 'GLPCA', 'MMF', 'GNMF', 'RPCAG']
     """
 
     preprocess: ClassVar[str] = "none"
