@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -106,6 +108,61 @@ def test_a_worker_killed_in_mid_run_costs_no_bit_of_the_result(client, tmp_path)
     assert np.array_equal(hurt.low_rank_.compute(), calm.low_rank_.compute())
     assert hurt.objective_ == calm.objective_
     client.wait_for_workers(2, timeout=120)
+
+
+def test_a_worker_that_joins_late_gets_blocks_and_changes_no_bit(client, tmp_path):
+    X, chunks = samples(), (50, 40, 60, 50, 40)
+    options = {"tol": 1e-4, "random_state": 0}
+    calm = FRPCAG(**options).fit(chunked(X, chunks))
+    held = {}
+
+    def scale_up(progress):
+        if progress.n_iter == 3:
+            held["before"] = set(client.scheduler_info()["workers"])
+            client.cluster.scale(3)
+            client.wait_for_workers(3, timeout=120)
+        if progress.n_iter == 8:
+            held["after"] = {worker for worker, keys in client.has_what().items() if keys}
+
+    backend = DaskBackend(checkpoint=str(tmp_path / "run"), every=5)
+    try:
+        joined = FRPCAG(**options, backend=backend, callback=scale_up).fit(chunked(X, chunks))
+    finally:
+        client.cluster.scale(2)
+    assert held["after"] - held["before"]
+    assert np.array_equal(joined.low_rank_.compute(), calm.low_rank_.compute())
+    assert joined.n_iter_ == calm.n_iter_
+
+
+_FIT = """
+import sys
+import numpy as np
+import dask.array as da
+from dask.distributed import Client
+from frpcag import FRPCAG
+from frpcag.backends.dask_backend import DaskBackend
+
+address, data, folder = sys.argv[1:]
+client = Client(address)
+X = np.load(data)
+backend = DaskBackend(checkpoint=folder, every=5)
+say = lambda progress: print(progress.n_iter, flush=True)
+FRPCAG(tol=1e-4, backend=backend, callback=say).fit(da.from_array(X, chunks=((90, 150), X.shape[1])))
+"""
+
+
+def test_a_client_killed_in_mid_solve_is_taken_over_by_the_same_call(client, tmp_path):
+    X, seen, folder = samples(), [], str(tmp_path / "run")
+    np.save(tmp_path / "X.npy", X)
+    command = [sys.executable, "-c", _FIT, client.scheduler.address, str(tmp_path / "X.npy"), folder]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        for line in child.stdout:
+            if int(line) == 12:
+                child.kill()
+    options = {"tol": 1e-4, "backend": DaskBackend(checkpoint=folder, every=5)}
+    resumed = FRPCAG(**options, callback=lambda progress: seen.append(progress.n_iter)).fit(chunked(X, (90, 150)))
+    assert seen[0] > 10
+    assert resumed.duality_gap_ <= 1e-4
 
 
 class _ClientDies(Exception):
