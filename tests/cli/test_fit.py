@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import scipy.io
 
-from frpcag import FRPCAG, FRPCAGClustering
+from frpcag import FRPCAG, FRPCAGClustering, load
 from frpcag.cli.main import app
 from frpcag.data import read_matrix
 
@@ -87,6 +87,14 @@ def test_graph_none_drops_the_term(data, frpcag, working_folder):
     run = json.loads((working_folder / "frpcag-run-data/run.json").read_text())
     assert run["graphs"]["features"] is None
     assert run["gamma2"] == 0
+
+
+@pytest.mark.parametrize("clusters", [[], ["--clusters", "2"]])
+def test_a_saved_model_is_the_one_that_was_fitted(clusters, data, frpcag, working_folder):
+    assert frpcag("fit", data, "--save-model", *clusters, *FAST).exit_code == 0
+    model = load(working_folder / "frpcag-run-data/model.npz")
+    fitted = getattr(model, "estimator_", model)
+    np.testing.assert_array_equal(fitted.low_rank_, np.load(working_folder / "frpcag-run-data/low_rank.npy"))
 
 
 def test_float32_is_computed_in_float32(data, frpcag, working_folder):

@@ -30,7 +30,7 @@ from frpcag.cli.runs import (
 from frpcag.data import read_matrix
 from frpcag.inspect.outliers import STANDS_OUT
 
-_DATA, _MODEL, _SOLVER, _OUTPUT = "The file", "The model", "The solver", "The output"
+_DATA = "The file"
 
 
 def fit(
@@ -61,7 +61,7 @@ def fit(
     ] = None,
     clusters: Annotated[
         int | None,
-        typer.Option(min=1, help="Label the samples, in this many clusters.", rich_help_panel=_MODEL),
+        typer.Option(min=1, help="Label the samples, in this many clusters.", rich_help_panel=options.MODEL),
     ] = None,
     n_components: Annotated[
         Any,
@@ -71,81 +71,59 @@ def fit(
             metavar="N",
             help="Components: a number, or a share in (0, 1) of the squared singular values. "
             "By default all above 1 % of the largest singular value.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=options.MODEL,
         ),
     ] = None,
-    gamma1: Annotated[
-        Any,
-        typer.Option(
-            parser=options.parse_gamma,
-            metavar="auto|X",
-            help="Weight of the sample graph.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "auto",
-    gamma2: Annotated[
-        Any,
-        typer.Option(
-            parser=options.parse_gamma,
-            metavar="auto|X",
-            help="Weight of the feature graph.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "auto",
+    gamma1: Annotated[Any, options.gamma_option("Weight of the sample graph.")] = "auto",
+    gamma2: Annotated[Any, options.gamma_option("Weight of the feature graph.")] = "auto",
     neighbors: Annotated[
-        int, typer.Option(min=1, help="Neighbours of a node in both graphs.", rich_help_panel=_MODEL)
+        int, typer.Option(min=1, help="Neighbours of a node in both graphs.", rich_help_panel=options.MODEL)
     ] = 10,
     sample_graph: Annotated[
         options.SampleGraph,
-        typer.Option(help="How the samples are linked; none drops the term.", rich_help_panel=_MODEL),
+        typer.Option(help="How the samples are linked; none drops the term.", rich_help_panel=options.MODEL),
     ] = options.SampleGraph.auto,
     feature_graph: Annotated[
         options.FeatureGraph,
-        typer.Option(help="How the features are linked; grid is for pixels.", rich_help_panel=_MODEL),
+        typer.Option(help="How the features are linked; grid is for pixels.", rich_help_panel=options.MODEL),
     ] = options.FeatureGraph.auto,
     laplacian: Annotated[
         options.Laplacian,
-        typer.Option(help="normalized for clusters; combinatorial keeps levels.", rich_help_panel=_MODEL),
+        typer.Option(help="normalized for clusters; combinatorial keeps levels.", rich_help_panel=options.MODEL),
     ] = options.Laplacian.normalized,
-    loss: Annotated[options.Loss, typer.Option(help="The data term.", rich_help_panel=_MODEL)] = options.Loss.l1,
+    loss: Annotated[options.Loss, typer.Option(help="The data term.", rich_help_panel=options.MODEL)] = options.Loss.l1,
     tol: Annotated[
         Any,
         typer.Option(
             parser=options.parse_tol,
             metavar="X",
             help="Relative duality gap to reach.",
-            rich_help_panel=_SOLVER,
+            rich_help_panel=options.SOLVER,
         ),
     ] = 1e-3,
-    max_iter: Annotated[int, typer.Option(min=1, help="Limit of steps.", rich_help_panel=_SOLVER)] = 500,
+    max_iter: Annotated[int, typer.Option(min=1, help="Limit of steps.", rich_help_panel=options.SOLVER)] = 500,
     seed: Annotated[
         int,
-        typer.Option(min=0, max=2**32 - 1, help="Of k-means and the approximate search.", rich_help_panel=_SOLVER),
-    ] = 0,
-    jobs: Annotated[
-        Any,
         typer.Option(
-            parser=options.parse_jobs,
-            metavar="N",
-            help="Threads; all cores by default.",
-            rich_help_panel=_SOLVER,
+            min=0, max=2**32 - 1, help="Of k-means and the approximate search.", rich_help_panel=options.SOLVER
         ),
-    ] = None,
+    ] = 0,
+    jobs: options.Jobs = None,
     backend: Annotated[
-        options.BackendName, typer.Option(help="Who does the arithmetic.", rich_help_panel=_SOLVER)
+        options.BackendName, typer.Option(help="Who does the arithmetic.", rich_help_panel=options.SOLVER)
     ] = options.BackendName.auto,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Folder to make; frpcag-run-<name of FILE> by default.", rich_help_panel=_OUTPUT),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier run.", rich_help_panel=_OUTPUT)
-    ] = False,
-    no_plots: Annotated[bool, typer.Option("--no-plots", help="Write no figures.", rich_help_panel=_OUTPUT)] = False,
-    quiet: Annotated[
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    save_model: Annotated[
         bool,
-        typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.", rich_help_panel=_OUTPUT),
+        typer.Option(
+            "--save-model", help="Also write model.npz, which frpcag.load reads.", rich_help_panel=options.OUTPUT
+        ),
     ] = False,
+    no_plots: Annotated[
+        bool, typer.Option("--no-plots", help="Write no figures.", rich_help_panel=options.OUTPUT)
+    ] = False,
+    quiet: options.Quiet = False,
     as_json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
@@ -204,6 +182,8 @@ def fit(
         labels = None if clusters is None else estimator.labels_
         with run_folder(target, overwrite=overwrite) as folder:
             _write_arrays(folder, model, labels)
+            if save_model:
+                estimator.save(folder / "model.npz")
             if not no_plots:
                 save_model_pictures(folder, model, labels=labels, shape=shape)
             timings["write"] = timer.lap("write")

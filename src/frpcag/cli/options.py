@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import isfinite
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+# Headings of the groups of options in the help.
+MODEL, SOLVER, OUTPUT = "The model", "The solver", "The output"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -86,6 +90,25 @@ def parse_shape(text: str | tuple[int, int]) -> tuple[int, int]:
     if len(sizes) != 2 or not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
         raise typer.BadParameter(f"{text!r} must be HEIGHTxWIDTH of an image, such as 28x28")
     return int(sizes[0]), int(sizes[1])
+
+
+Output = Annotated[
+    Path | None,
+    typer.Option(help="Folder to make; frpcag-run-<name of the input> by default.", rich_help_panel=OUTPUT),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.", rich_help_panel=OUTPUT)
+]
+Jobs = Annotated[
+    Any,
+    typer.Option(parser=parse_jobs, metavar="N", help="Threads; all cores by default.", rich_help_panel=SOLVER),
+]
+
+
+def gamma_option(help: str) -> Any:
+    """Return the option of a number that may be left to the library."""
+    return typer.Option(parser=parse_gamma, metavar="auto|X", help=help, rich_help_panel=MODEL)
 
 
 def _number(text, rule: str, holds) -> float:

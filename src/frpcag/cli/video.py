@@ -31,7 +31,7 @@ from frpcag.data.video import FrameSource, sample_frames, video_writer, write_im
 
 Array = np.ndarray
 
-_CLIP, _MODEL, _OUTPUT = "The clip", "The model", "The output"
+_CLIP = "The clip"
 
 # Bytes that a fit holds for each pixel and channel of a frame; measured by benchmarks/video.py.
 BYTES_PER_PIXEL = 56
@@ -62,46 +62,24 @@ def video(
     fit_frames: Annotated[
         int,
         typer.Option(
-            min=2, help="Frames to learn from at most, spread over the clip; the others follow.", rich_help_panel=_MODEL
+            min=2,
+            help="Frames to learn from at most, spread over the clip; the others follow.",
+            rich_help_panel=options.MODEL,
         ),
     ] = FIT_FRAMES,
-    threshold: Annotated[
-        Any,
-        typer.Option(
-            parser=options.parse_gamma,
-            metavar="auto|X",
-            help="Noise levels from which on a pixel is foreground.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "auto",
+    threshold: Annotated[Any, options.gamma_option("Noise levels from which on a pixel is foreground.")] = "auto",
     model: Annotated[
         Path | None,
-        typer.Option(help="A separator.npz of an earlier run: its background, frozen.", rich_help_panel=_MODEL),
+        typer.Option(help="A separator.npz of an earlier run: its background, frozen.", rich_help_panel=options.MODEL),
     ] = None,
     max_memory: Annotated[
         float,
-        typer.Option(min=0.01, help="Gigabytes the fit may take: fewer frames then.", rich_help_panel=_MODEL),
+        typer.Option(min=0.01, help="Gigabytes the fit may take: fewer frames then.", rich_help_panel=options.MODEL),
     ] = 4.0,
-    jobs: Annotated[
-        Any,
-        typer.Option(
-            parser=options.parse_jobs,
-            metavar="N",
-            help="Threads; all cores by default.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Folder to make; frpcag-run-<name of SOURCE> by default.", rich_help_panel=_OUTPUT),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier run.", rich_help_panel=_OUTPUT)
-    ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.", rich_help_panel=_OUTPUT),
-    ] = False,
+    jobs: options.Jobs = None,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    quiet: options.Quiet = False,
     as_json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
