@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from frpcag.bench import EXPERIMENTS, render, run_cells, write_results
-from frpcag.bench.clustering import low_rank_points
-from frpcag.bench.grid import CORRUPTIONS, PAPER_MODELS, clustering_cells, corrupt, load_set
+from frpcag.bench.clustering import label_tries, low_rank_points
+from frpcag.bench.grid import CORRUPTIONS, PAPER_MODELS, LabelledSet, clustering_cells, corrupt, load_set
 from frpcag.bench.speed import patches
+from frpcag.evaluate import clustering_error
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -30,6 +31,16 @@ def test_the_grid_has_every_model_on_every_data_set_that_the_paper_gives_it():
     orl = {one["model"] for one in cells if one["data"] == "orl" and one["corruption"] == "clean"}
     assert set(PAPER_MODELS) <= orl
     assert not [one for one in cells if one["data"] == "usps" and one["model"] in ("NMF", "GNMF")]
+
+
+def test_pixels_hit_in_every_image_are_left_out_for_the_model_that_is_told():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 20)
+    X = (3.0 * y[:, None] + rng.normal(size=(40, 9))).astype(np.float32)
+    hit = np.zeros(X.shape, bool)
+    hit[:, 4] = True
+    ((_, runs),) = label_tries("FRPCAGClustering, NaN", np.where(hit, 0, X), hit, LabelledSet(X, y, (3, 3)))
+    assert clustering_error(y, runs[0]) == 0
 
 
 def test_a_corruption_hits_the_share_that_it_names():

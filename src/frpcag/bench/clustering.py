@@ -98,7 +98,9 @@ def label_tries(
     elif model == "UMAP + k-means":
         yield {}, kmeans_runs(_umap(X, k), k)
     elif model.startswith("FRPCAGClustering"):
-        X = np.where(hit, np.float32(np.nan), X) if model.endswith("NaN") else X
+        if model.endswith("NaN"):
+            never = hit.all(axis=0)  # pixels that the blocks cover in every image
+            X = np.where(hit, np.float32(np.nan), X)[:, ~never]
         scale = data.shape is None  # columns of many units
         clusterers = (FRPCAGClustering(k, scale=scale, random_state=seed, n_jobs=1) for seed in range(N_SEEDS))
         yield {}, [one.fit_predict(X) for one in clusterers]
