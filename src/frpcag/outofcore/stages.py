@@ -1,52 +1,34 @@
-"""A fit on row blocks: the stages of the estimator for matrices that no single machine holds."""
+"""The stages of the estimator on row blocks, one call each."""
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
 from frpcag.backends.dask_backend import BlockProblem, DaskBackend, RowBlocks
-from frpcag.checkpoint import Checkpoint, as_text
+from frpcag.checkpoint import Checkpoint
 from frpcag.cluster import Layout, Maximum, current_cluster, exchange, split_rows, tree_sum
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.factorize import RANK_TOL, _rank, check_n_components
 from frpcag.graphs import Graph, build_graph
-from frpcag.graphs.block_graph import BlockGraph, given_graph, search_graph
-from frpcag.graphs.cells import order_rows
 from frpcag.graphs.checks import check_adjacency, check_n_neighbors, check_weight_options
 from frpcag.graphs.gram import column_products, graph_from_products
 from frpcag.graphs.laplacian import check_laplacian
-from frpcag.halo import Halo, LocalGraph
+from frpcag.halo import LocalGraph
+from frpcag.outofcore.prepared import Prepared, column_moments, fingerprint, keep, prepare, resume
 from frpcag.problem import Problem, _pull
 from frpcag.solvers import Solution, solve
 
 Array = np.ndarray
-
-logger = logging.getLogger("frpcag")
 
 # Features beyond which their p x p products would not fit the client.
 _MAX_FEATURES = 1 << 14
 # Rows looked at for the gammas, as on one machine.
 _GAMMA_ROWS = 2000
 _SEARCHES = ("auto", "exact", "approximate")
-_PREPARED = "prepared"
-
-
-@dataclass
-class Prepared:
-    """Rows in block order, ready for the solver."""
-
-    layout: Layout
-    X: list[Any]  # centred and scaled
-    ids: list[Any]  # row of the caller's matrix that each row is
-    graph: BlockGraph | None
 
 
 def fit(model: Any, X: Any, clock: Any) -> Solution:
@@ -70,15 +52,15 @@ def fit(model: Any, X: Any, clock: Any) -> Solution:
     chunks = cluster.chunks(dx)
     sizes = dx.chunks[0]
     model.n_features_in_ = p
-    model.center_, model.scale_, missing = _moments(cluster, chunks, sizes, p, dtype, model)
+    model.center_, model.scale_, missing = column_moments(cluster, chunks, sizes, p, dtype, model)
     clock.lap("preprocess")
     store = None if backend.checkpoint is None else Checkpoint(backend.checkpoint)
-    mark = _fingerprint(model, dx, given)
-    prepared = None if store is None else _resume(store, mark)
+    mark = fingerprint(model, dx, given)
+    prepared = None if store is None else resume(store, mark)
     if prepared is None:
-        prepared = _prepare(model, chunks, sizes, dtype, given[0])
+        prepared = prepare(model, chunks, sizes, dtype, given[0])
         if store is not None:
-            prepared = _keep(store, mark, prepared)
+            prepared = keep(store, mark, prepared)
     del chunks
     layout, model.sample_graph_ = prepared.layout, prepared.graph
     clock.lap("sample_graph")
@@ -165,108 +147,6 @@ def _shape_only(p: int) -> Array:
     return np.broadcast_to(np.float64(0), (1, p))
 
 
-def _moments(cluster, chunks, sizes, p, dtype, model) -> tuple[Array, Array, bool]:
-    """Return what `center_and_scale` subtracts and divides by, and whether anything is missing."""
-    first = np.nan_to_num(cluster.gather(cluster.submit(_first_row, chunks[0])).astype(np.float64), nan=0.0)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    anywhere = [None for _ in chunks]
-    tasks = [(chunk, int(start), first) for chunk, start in zip(chunks, starts[:-1], strict=True)]
-    seen = cluster.map(_column_sums, tasks, anywhere)
-    total, count, infinite, empty_row = tree_sum(cluster, seen)
-    if infinite:
-        raise ValueError(f"X has {infinite} infinite entries; replace them or mark them as missing with NaN.")
-    if empty_row.value > -np.inf:
-        raise ValueError(f"row {-int(empty_row.value)} of X has no observed entry (NaN throughout); drop it.")
-    if not count.all():
-        raise ValueError(f"column {int(np.argmin(count))} of X has no observed entry (NaN throughout); drop it.")
-    mean, std = np.zeros(p), np.ones(p)
-    if model.center or model.scale:
-        mean = first + total / count
-    if model.scale:
-        squares = tree_sum(cluster, cluster.map(_column_squares, [(chunk, mean) for chunk in chunks], anywhere))
-        std = np.sqrt(squares / count)
-        # A spread below the rounding of the values is noise; dividing by it would blow that noise up.
-        std[std <= np.finfo(dtype).eps * np.abs(mean)] = 1.0
-    return mean if model.center else np.zeros(p), std, bool((count < starts[-1]).any())
-
-
-def _prepare(model: Any, chunks: Sequence[Any], sizes: Sequence[int], dtype: np.dtype, given: Any) -> Prepared:
-    """Centre and scale, bring neighbouring rows together, and build the sample graph."""
-    cluster = current_cluster()
-    seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
-    tasks = [(chunk, model.center_, model.scale_, dtype) for chunk in chunks]
-    centred = cluster.map(_centred, tasks, [None for _ in chunks])
-    if given is None:  # no neighbours: rows stay where they are
-        layout = Layout.spread(cluster, sizes)
-        starts = layout.bounds
-        ids = layout.map(np.arange, [int(a) for a in starts[:-1]], [int(b) for b in starts[1:]])
-        return Prepared(layout, layout.map(_same, centred), ids, None)
-    layout, X, ids, visits, cells = order_rows(cluster, centred, sizes, n_blocks=len(chunks), seed=seed)
-    del centred
-    if isinstance(given, Graph):
-        graph = given_graph(layout, ids, given.weights, sigma=given.sigma, kind=given.kind)
-    else:
-        k, n = model.n_neighbors, int(layout.bounds[-1])
-        if k >= n:
-            warnings.warn(f"n_neighbors={k} is not smaller than n_samples={n}; using {n - 1}.", stacklevel=5)
-        graph = search_graph(
-            layout, X, ids, visits, cells,
-            n_neighbors=min(k, n - 1), sigma=model.sigma, kind=model.laplacian, method=given, seed=seed,
-        )  # fmt: skip
-    logger.info(
-        "%d rows in %d blocks: %d halo rows (%.1f %% of the rows), %d pieces a step",
-        layout.bounds[-1], len(layout.sizes), graph.n_halo, 100 * graph.n_halo / layout.bounds[-1], graph.halo.n_pieces,
-    )  # fmt: skip
-    return Prepared(layout, X, ids, graph)
-
-
-def _keep(store: Checkpoint, mark: str, prepared: Prepared) -> Prepared:
-    """Save the prepared blocks and go on with what was saved: the solve then depends on the store alone."""
-    graph, layout = prepared.graph, prepared.layout
-    parts = [None for _ in layout.sizes] if graph is None else graph.parts
-    note: dict[str, Any] = {"fit": mark, "sizes": layout.sizes, "graph": None}
-    if graph is not None:
-        names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "kind", "recall")
-        note["graph"] = {name: getattr(graph, name) for name in names}
-    store.save(_PREPARED, layout, layout.map(_pack, prepared.X, prepared.ids, parts), note)
-    del prepared, graph, parts
-    kept = _resume(store, mark)
-    assert kept is not None
-    return kept
-
-
-def _resume(store: Checkpoint, mark: str) -> Prepared | None:
-    note = store.manifest(_PREPARED)
-    if note is None:
-        return None
-    if note["fit"] != mark:
-        raise ValueError(
-            f"checkpoint={store.url!r} holds a fit of other data or other parameters; pass an empty folder, or delete "
-            "this one."
-        )
-    layout = Layout.spread(current_cluster(), note["sizes"])
-    saved = store.load(_PREPARED, layout)
-    X, ids = (layout.map(_entry, saved, [name for _ in saved]) for name in ("X", "ids"))
-    if note["graph"] is None:
-        return Prepared(layout, X, ids, None)
-    parts = layout.map(_unpack_graph, saved)
-    return Prepared(layout, X, ids, BlockGraph(parts, Halo(layout, parts), **note["graph"]))
-
-
-def _fingerprint(model: Any, dx: Any, given: tuple[Any, Any]) -> str:
-    """Return what tells this fit from another: the data by shape and moments, and all that shapes the problem."""
-    graphs = [
-        part
-        for graph in given
-        for part in (
-            [graph.weights.indptr, graph.weights.indices, graph.weights.data] if isinstance(graph, Graph) else [graph]
-        )
-    ]
-    names = ("gamma1", "gamma2", "n_neighbors", "sigma", "laplacian", "loss", "huber_delta", "center", "scale")
-    options = [getattr(model, name) for name in names]
-    return as_text([dx.shape, str(dx.dtype), model.center_, model.scale_, *options, *graphs])
-
-
 def _feature_graph(model: Any, prepared: Prepared, n: int, p: int, given: Any) -> Graph | None:
     if given is None or isinstance(given, Graph):
         return given
@@ -344,57 +224,6 @@ def _finish(model: Any, dx: Any, prepared: Prepared, U: RowBlocks, output: str |
         setattr(model, f"{name}_", array)
 
 
-def _first_row(chunk: Array) -> Array:
-    return np.asarray(chunk[0])
-
-
-def _column_sums(chunk: Array, start: int, first: Array) -> tuple[Array, Array, int, Maximum]:
-    total, count, infinite, empty = np.zeros(len(first)), np.zeros(len(first)), 0, -np.inf
-    for at in range(0, len(chunk), _GAMMA_ROWS):
-        rows = np.asarray(chunk[at : at + _GAMMA_ROWS], dtype=np.float64)
-        infinite += int(np.isinf(rows).sum())
-        missing = np.isnan(rows)
-        total += np.nansum(rows - first, axis=0)
-        count += len(rows) - missing.sum(axis=0)
-        if (lost := np.flatnonzero(missing.all(axis=1))).size and empty == -np.inf:
-            empty = -(start + at + int(lost[0]))  # negative: of maxima the first row wins
-    return total, count, infinite, Maximum(empty)
-
-
-def _column_squares(chunk: Array, mean: Array) -> Array:
-    total = np.zeros(len(mean))
-    for at in range(0, len(chunk), _GAMMA_ROWS):
-        total += np.nansum(np.square(chunk[at : at + _GAMMA_ROWS] - mean), axis=0)
-    return total
-
-
-def _centred(chunk: Array, mean: Array, std: Array, dtype: np.dtype) -> Array:
-    out = np.empty(chunk.shape, dtype)
-    for at in range(0, len(chunk), _GAMMA_ROWS):
-        rows = slice(at, at + _GAMMA_ROWS)
-        out[rows] = (chunk[rows] - mean) / std
-    return out
-
-
-def _pack(X: Array, ids: Array, part: LocalGraph | None) -> dict[str, Array]:
-    packed = {"X": X, "ids": ids}
-    if part is not None:
-        L = part.rows
-        packed |= {"data": L.data, "indices": L.indices, "indptr": L.indptr, "shape": np.array(L.shape)}
-        packed |= {"null": part.null, **{f"needs_{j}": rows for j, rows in part.needs.items()}}
-    return packed
-
-
-def _unpack_graph(saved: dict[str, Array]) -> LocalGraph:
-    L = sp.csr_array((saved["data"], saved["indices"], saved["indptr"]), shape=tuple(saved["shape"]))
-    needs = {int(name[6:]): rows for name, rows in saved.items() if name.startswith("needs_")}
-    return LocalGraph(L, needs, saved["null"])
-
-
-def _entry(saved: dict[str, Array], name: str) -> Array:
-    return saved[name]
-
-
 def _pull1(part: LocalGraph, X: Array, halo: Sequence[Array], chosen: Array) -> tuple[float, int]:
     everyone = np.concatenate([X, *halo])
     L = part.rows
@@ -445,7 +274,3 @@ def _project(low_rank: Array, mean: Array, scale: Array, V: Array) -> Array:
 
 def _pick(X: Array, rows: Array) -> Array:
     return X[rows]
-
-
-def _same(value: Any) -> Any:
-    return value
