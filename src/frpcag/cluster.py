@@ -22,6 +22,10 @@ class Here:
         """Return the addresses of the workers."""
         return [None]
 
+    def on_each_worker(self, function: Callable) -> list[Any]:
+        """Return what a function says on every worker."""
+        return [function()]
+
     def submit(self, function: Callable, *args: Any, home: Any = None) -> Any:
         """Return the result of a task."""
         return function(*args)
@@ -59,6 +63,10 @@ class Cluster:
         """Return the addresses of the workers there are now, at least one."""
         self.client.wait_for_workers(1)
         return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def on_each_worker(self, function: Callable) -> list[Any]:
+        """Return what a function says on every worker."""
+        return list(self.client.run(function).values())
 
     def submit(self, function: Callable, *args: Any, home: Any = None) -> Any:
         """Return the future of a task."""

@@ -227,3 +227,39 @@ def test_importing_the_backend_does_not_import_dask():
     code = "import sys, frpcag.backends.dask_backend; print('dask' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
+def test_blocks_in_pytorch_take_the_steps_of_the_reference(loss, missing):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    problem = random_problem(3, n=40, p=7, loss=loss, mask=missing or None)
+    blocks, reference = (
+        solve(problem, backend=backend, tol=0.0, callback=lambda progress: progress.n_iter == 25)
+        for backend in (DaskBackend(kernels="torch"), "numpy")
+    )
+    assert_allclose(blocks.U, reference.U, atol=1e-9)
+    assert_allclose(blocks.objective, reference.objective, rtol=1e-9)
+    assert_allclose(blocks.gap, reference.gap, atol=1e-8)
+
+
+def test_blocks_in_pytorch_go_on_from_a_checkpoint(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    X, seen = points(), []
+    backend = DaskBackend(kernels="torch", checkpoint=str(tmp_path / "run"), every=5)
+
+    def interrupt(progress):
+        return progress.n_iter == 7
+
+    options = {"tol": 1e-5, "random_state": 0, "backend": backend}
+    FRPCAG(**options, callback=interrupt).fit(da.from_array(X, chunks=(100, -1)))
+    model = FRPCAG(**options, callback=lambda progress: seen.append(progress.n_iter))
+    model.fit(da.from_array(X, chunks=(100, -1)))
+    assert seen[0] == 6
+    whole = FRPCAG(tol=1e-5, random_state=0, backend=DaskBackend()).fit(da.from_array(X, chunks=(100, -1)))
+    assert_allclose(model.low_rank_.compute(), whole.low_rank_.compute(), atol=1e-3)
+
+
+def test_unknown_kernels_are_refused():
+    with pytest.raises(ValueError, match="kernels='cupy' is unknown; choose 'auto', 'numba', 'torch'"):
+        DaskBackend(kernels="cupy")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from glob import glob
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 from math import sqrt
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -13,11 +18,11 @@ import scipy.sparse as sp
 
 from frpcag.backends.base import StepScalars
 from frpcag.checkpoint import Checkpoint, step_name
-from frpcag.cluster import Here, Layout, Maximum, current_cluster, deal, tree_sum
-from frpcag.halo import Halo, LocalGraph, localize
+from frpcag.cluster import Here, Layout, current_cluster, deal, tree_sum
+from frpcag.halo import Halo, localize
 from frpcag.problem import LOSSES, Array, Certificate, Problem, dual_bound, shrinkage, solution_box
 
-Lists = tuple[Array, ...]  # starts of the rows, columns and entries of a sparse matrix
+_KERNELS = ("numba", "torch")
 
 
 @dataclass
@@ -98,31 +103,13 @@ class BlockState:
 
     problem: BlockProblem
     lam: float
+    do: Callable[[str], Callable]  # a function of the chosen kernels, by its name
     data: list[Any]
     features: Any
     blocks: list[Any]
     on_host: bool
     start: tuple[float, int] = (1.0, 0)  # t and steps done, of the checkpoint gone on from
     n_iter: int = 0
-
-
-@dataclass
-class BlockData:
-    """What a block keeps through all steps, padded for the kernels."""
-
-    X: Array
-    graph: Lists  # 2 gamma1 L1; columns are own rows, then the halo
-    null: Array
-    n_halo: int
-
-
-@dataclass
-class Iterates:
-    """One block of U and Y. ``Y`` has room for the halo below its own rows, filled in by the step that reads it."""
-
-    U: Array
-    Y: Array
-    sums: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
 
 
 class DaskBackend:
@@ -138,6 +125,8 @@ class DaskBackend:
     output : str, optional
         Zarr store that ``low_rank_``, ``sparse_`` and ``embedding_`` are written to by `FRPCAG`; by default they are
         kept in the workers' memory.
+    kernels : {"auto", "numba", "torch"}, default="auto"
+        Who does the arithmetic of a block; "auto" takes PyTorch, on the GPU, where every worker has one.
     n_jobs : int, optional
         Ignored: a worker's threads take one block each.
 
@@ -162,17 +151,22 @@ class DaskBackend:
         checkpoint: str | None = None,
         every: int = 20,
         output: str | None = None,
+        kernels: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
+        if kernels not in ("auto", *_KERNELS):
+            raise ValueError(f"kernels={kernels!r} is unknown; choose 'auto', {', '.join(map(repr, _KERNELS))}.")
         if int(every) != every or every < 1:
             raise ValueError(f"every={every!r} must be an integer >= 1, the number of steps between checkpoints.")
         self.checkpoint = checkpoint
         self.every = int(every)
         self.output = output
+        self.kernels = kernels
         self.n_jobs = n_jobs
 
     def __repr__(self) -> str:
-        return f"DaskBackend(checkpoint={self.checkpoint!r}, every={self.every}, output={self.output!r})"
+        parts = f"checkpoint={self.checkpoint!r}, every={self.every}, output={self.output!r}, kernels={self.kernels!r}"
+        return f"DaskBackend({parts})"
 
     def load(self, problem: Any, *, step: float, U0: Array | None = None) -> BlockState:
         """Prepare the blocks where they live, at the last checkpoint if there is one."""
@@ -180,8 +174,11 @@ class DaskBackend:
         if on_host:
             problem = BlockProblem.of(problem)
         layout, p = problem.layout, problem.X.shape[1]
-        features = layout.cluster.submit(_feature_lists, problem.L2, 2 * problem.gamma2, problem.X.dtype, p)
-        state = BlockState(problem, step, self._block_data(problem), features, [], on_host)
+        do = self._on_workers(layout)
+        features = layout.cluster.submit(do("feature_lists"), problem.L2, 2 * problem.gamma2, problem.X.dtype, p)
+        graphs = problem.L1.parts if problem.L1 is not None else [None for _ in problem.X.parts]
+        data = layout.map(do("block_data"), problem.X.parts, graphs, [2 * problem.gamma1 for _ in graphs])
+        state = BlockState(problem, step, do, data, features, [], on_host)
         problem.X.parts.clear()  # the padded copies serve from here on
         store = self._store(state)
         if store is not None and (steps := store.steps()):
@@ -191,9 +188,9 @@ class DaskBackend:
         elif U0 is not None:
             bounds = layout.bounds
             parts = [np.asarray(U0[a:b], problem.X.dtype) for a, b in pairwise(bounds)]
-            state.blocks = layout.map(_iterates, state.data, parts)
+            state.blocks = layout.map(do("iterates"), state.data, parts)
         else:
-            state.blocks = layout.map(_iterates, state.data, [None for _ in state.data])
+            state.blocks = layout.map(do("iterates"), state.data, [None for _ in state.data])
         return state
 
     def advance(self, state: BlockState, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float]:
@@ -212,13 +209,18 @@ class DaskBackend:
         layout = state.problem.layout
         shrink = shrinkage(state.problem, state.lam)  # type: ignore[arg-type]
         numbers = (state.lam, *shrink, momentum)
-        halos = self._halos(state, _pick_Y)
+        halos = self._halos(state, "pick_Y")
         same = [None for _ in halos]
         state.blocks = layout.map(
-            step_block, state.data, [state.features for _ in same], state.blocks, halos, [numbers for _ in same]
+            state.do("step_block"),
+            state.data,
+            [state.features for _ in same],
+            state.blocks,
+            halos,
+            [numbers for _ in same],
         )
         state.n_iter += 1
-        sums = tree_sum(layout.cluster, layout.map(_sums, state.blocks))
+        sums = tree_sum(layout.cluster, layout.map(state.do("step_sums"), state.blocks))
         return StepScalars(*map(float, sums))
 
     def gap(self, state: BlockState) -> Certificate:
@@ -228,9 +230,14 @@ class DaskBackend:
         p = problem.X.shape[1]
         columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
         numbers = (LOSSES.index(problem.loss), problem.delta, lo, hi, columns)
-        halos = self._halos(state, _pick_U)
+        halos = self._halos(state, "pick_U")
         parts = layout.map(
-            gap_block, state.data, [state.features for _ in halos], state.blocks, halos, [numbers for _ in halos]
+            state.do("gap_block"),
+            state.data,
+            [state.features for _ in halos],
+            state.blocks,
+            halos,
+            [numbers for _ in halos],
         )
         data, VU, VX, VV, Vmax = tree_sum(layout.cluster, parts)
         bound = dual_bound(problem, VX=VX, VV=VV, g=VU / 2, Vmax=Vmax.value)  # type: ignore[arg-type]
@@ -239,19 +246,22 @@ class DaskBackend:
     def unload(self, state: BlockState) -> Any:
         """Return ``U``: row blocks, or an array if the problem came as arrays."""
         layout, (_, p) = state.problem.layout, state.problem.X.shape
-        parts = layout.map(_own_U, state.blocks, layout.sizes, [p for _ in layout.sizes])
+        parts = layout.map(state.do("own_U"), state.blocks, layout.sizes, [p for _ in layout.sizes])
         if state.on_host:
             return np.concatenate(layout.cluster.gather(parts))
         return RowBlocks(parts, state.problem.X.shape, state.problem.X.dtype)
 
-    def _block_data(self, problem: BlockProblem) -> list[Any]:
-        graphs = problem.L1.parts if problem.L1 is not None else [None for _ in problem.X.parts]
-        return problem.layout.map(_block_data, problem.X.parts, graphs, [2 * problem.gamma1 for _ in graphs])
+    def _on_workers(self, layout: Layout) -> Callable[[str], Callable]:
+        """Return what gives a function of the chosen kernels by its name, to be imported where it runs."""
+        kernels = self.kernels
+        if kernels == "auto":
+            kernels = "torch" if all(layout.cluster.on_each_worker(_has_gpu)) else "numba"
+        return partial(partial, _run, kernels)
 
-    def _halos(self, state: BlockState, pick: Any) -> list[Any]:
+    def _halos(self, state: BlockState, pick: str) -> list[Any]:
         if state.problem.L1 is None or state.problem.gamma1 == 0:
             return [[] for _ in state.blocks]
-        return state.problem.L1.halo.fetch(state.blocks, pick)
+        return state.problem.L1.halo.fetch(state.blocks, state.do(pick))
 
     def _store(self, state: BlockState) -> Checkpoint | None:
         # Problems of NumPy arrays say nothing of the fit they belong to.
@@ -260,7 +270,7 @@ class DaskBackend:
     def _save(self, state: BlockState, store: Checkpoint, t: float) -> None:
         layout, (_, p) = state.problem.layout, state.problem.X.shape
         sizes = [(size, p) for size in layout.sizes]
-        packed = layout.map(_pack, state.blocks, sizes)
+        packed = layout.map(state.do("pack"), state.blocks, sizes)
         before = store.steps()
         store.save(step_name(state.n_iter), layout, packed, {"t": t})
         for step in before:
@@ -272,119 +282,21 @@ class DaskBackend:
     def _go_on_from(self, state: BlockState, store: Checkpoint) -> None:
         """Read the iterates back: tasks without a past, so that nothing before this step is ever needed again."""
         saved = store.load(step_name(state.n_iter), state.problem.layout)
-        state.blocks = state.problem.layout.map(_unpack, state.data, saved)
+        state.blocks = state.problem.layout.map(state.do("unpack"), state.data, saved)
 
 
-def step_block(data: BlockData, features: Lists, old: Iterates, halo: Sequence[Array], numbers: tuple) -> Iterates:
-    """Do one step on one block with the kernel of the Numba backend; the old iterates stay as they are."""
-    from frpcag.backends import numba_kernels as kernels
-
-    X, Y = _writable(data.X), _writable(old.Y)
-    _fill_halo(Y, len(X), halo)
-    U, Y_next = _writable(old.U, copy=True), np.empty_like(Y)
-    sums = np.zeros((len(X) // kernels.TILE, 5))
-    real = X.dtype.type
-    kernels.step_rows(X, Y, U, Y_next, _lists(data, features), _scratch(X), *map(real, numbers), (0, len(sums)), sums)
-    return Iterates(U, Y_next, tuple(map(float, sums[:, :3].sum(axis=0))))
+def _run(kernels: str, name: str, *arguments: Any) -> Any:
+    """Call a function of numba_blocks or torch_blocks; the client need not have either."""
+    return getattr(import_module(f"frpcag.backends.{kernels}_blocks"), name)(*arguments)
 
 
-def gap_block(data: BlockData, features: Lists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:
-    """Return the block's part of a certificate: data term, <V, U>, <V, X>, <V, V> and max |V|."""
-    from frpcag.backends import numba_kernels as kernels
+def _has_gpu() -> bool:
+    """Whether this worker can compute on a GPU; PyTorch is imported only where there is one."""
+    if find_spec("torch") is None or not (which("nvidia-smi") or glob("/dev/nvidia*")):
+        return False
+    import torch
 
-    X = _writable(data.X)
-    n, p = X.shape
-    U = np.empty((n + data.n_halo, p), X.dtype)
-    U[:n] = at.U
-    _fill_halo(U, n, halo)
-    loss, delta, lo, hi, columns = numbers
-    box = (lo, hi, np.pad(data.null, (0, n - len(data.null))), np.pad(columns, (0, p - len(columns))))
-    sums = np.zeros((n // kernels.TILE, 5))
-    kernels.gap_rows(X, U, _lists(data, features), _scratch(X), loss, delta, box, (0, len(sums)), sums)
-    return (*map(float, sums[:, :4].sum(axis=0)), Maximum(float(sums[:, 4].max())))
-
-
-def _block_data(X: Array, graph: LocalGraph | None, factor: float) -> BlockData:
-    from frpcag.backends.numba_backend import _padded, _scaled
-
-    padded = _padded(X)
-    n = len(padded)
-    if graph is None or factor == 0:
-        return BlockData(padded, _scaled(None, 0.0, X.dtype, n), np.ones(len(X)) if graph is None else graph.null, 0)
-    ptr, idx, val = _scaled(graph.rows, factor, X.dtype, n)
-    idx[idx >= len(X)] += n - len(X)  # the halo lies below the padding
-    return BlockData(padded, (ptr, idx, val), graph.null, graph.n_halo)
-
-
-def _feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int) -> Lists:
-    from frpcag.backends import numba_kernels as kernels
-    from frpcag.backends.numba_backend import _scaled
-
-    return _scaled(L2, factor, dtype, -(-p // kernels.LANES) * kernels.LANES)
-
-
-def _iterates(data: BlockData, U0: Array | None, Y0: Array | None = None) -> Iterates:
-    """Return iterates at ``U0`` (``X`` if None, missing entries at zero) and ``Y0`` (``U0`` if None)."""
-    n, p = data.X.shape
-    U, Y = np.zeros((n, p), data.X.dtype), np.zeros((n + data.n_halo, p), data.X.dtype)
-    if U0 is None:
-        np.copyto(U, data.X)
-        np.nan_to_num(U, copy=False, nan=0.0)
-    else:
-        U[: len(U0), : U0.shape[1]] = U0
-    if Y0 is None:
-        Y[:n] = U
-    else:
-        Y[: len(Y0), : Y0.shape[1]] = Y0
-    return Iterates(U, Y)
-
-
-def _pack(block: Iterates, shape: tuple[int, int]) -> dict[str, Array]:
-    n, p = shape
-    return {"U": block.U[:n, :p], "Y": block.Y[:n, :p]}
-
-
-def _unpack(data: BlockData, saved: dict[str, Array]) -> Iterates:
-    return _iterates(data, saved["U"], saved["Y"])
-
-
-def _fill_halo(Y: Array, n: int, halo: Sequence[Array]) -> None:
-    at = n
-    for piece in halo:
-        Y[at : at + len(piece)] = piece
-        at += len(piece)
-
-
-def _writable(A: Array, *, copy: bool = False) -> Array:
-    # Arrays that came over the network may be read-only, another type to Numba.
-    return A.copy() if copy or not A.flags.writeable else A
-
-
-def _lists(data: BlockData, features: Lists) -> Lists:
-    return tuple(map(_writable, (*data.graph, *features)))
-
-
-def _scratch(X: Array) -> tuple[Array, ...]:
-    from frpcag.backends import numba_kernels as kernels
-
-    shapes = ((X.shape[1], kernels.TILE), (kernels.LANES, kernels.TILE), (kernels.TILE, X.shape[1]))
-    return tuple(np.zeros(shape, X.dtype) for shape in shapes)
-
-
-def _pick_Y(block: Iterates, rows: Array) -> Array:
-    return block.Y[rows]
-
-
-def _pick_U(block: Iterates, rows: Array) -> Array:
-    return block.U[rows]
-
-
-def _sums(block: Iterates) -> tuple[float, ...]:
-    return block.sums
-
-
-def _own_U(block: Iterates, n: int, p: int) -> Array:
-    return np.ascontiguousarray(block.U[:n, :p])
+    return torch.cuda.is_available()
 
 
 def _same(value: Any) -> Any:

@@ -180,43 +180,58 @@ def _gathered(lists: Lists, Y: Tensor) -> Tensor:
     return embedding_bag(idx, Y, starts, mode="sum", per_sample_weights=val)
 
 
-def _gradient(state: TorchState, Y: Tensor) -> Tensor:
-    V = torch.zeros_like(Y)
-    if state.L1 is not None:
-        V += _gathered(state.L1, Y)
-    if state.L2 is not None:
-        V += _gathered(state.L2, Y.T.contiguous()).T
+def gradient(Y: Tensor, n: int, L1: Lists | None, L2: Lists | None) -> Tensor:
+    """Return the gradient of the smooth part at the first ``n`` rows of ``Y``; the graph may reach below them."""
+    V = torch.zeros_like(Y[:n])
+    if L1 is not None:
+        V += _gathered(L1, Y)
+    if L2 is not None:
+        V += _gathered(L2, Y[:n].T.contiguous()).T
     return V
 
 
-def _step(state: TorchState, momentum: float) -> StepScalars:
-    X, Y, U_old, lam = state.X, state.Y, state.U, state.lam
-    keep, edge, limit = shrinkage(state.problem, lam)
-    Z = Y - lam * _gradient(state, Y)
+def advanced(X: Tensor, U_old: Tensor, Y: Tensor, V: Tensor, seen: Any, numbers: tuple) -> tuple[Tensor, Tensor, tuple]:
+    """Do one step: return the next U and Y, and the sums of `StepScalars`.
+
+    ``seen`` is None, or where ``X`` is observed; ``numbers`` are step size, the three of `shrinkage`, and momentum.
+    """
+    lam, keep, edge, limit, momentum = numbers
+    Z = Y - lam * V
     D = Z - X
     U = torch.where(D.abs() <= edge, X + keep * D, Z - D.sign() * limit)
-    U = U if state.problem.mask is None else torch.where(state.problem.mask, U, Z)
+    U = U if seen is None else torch.where(seen, U, Z)
     Y_next = U + momentum * (U - U_old)
-    state.U, state.Y = U, Y_next
     sums = ((Y_next - Y).square(), Y.square(), (Y - U) * (U - U_old))
-    return StepScalars(*(float(s.sum(dtype=torch.float64)) for s in sums))
+    return U, Y_next, tuple(float(s.sum(dtype=torch.float64)) for s in sums)
+
+
+def certificate_sums(X: Tensor, U: Tensor, V: Tensor, seen: Any, box: tuple, loss: str, delta: float) -> list[float]:
+    """Return data term, <V, U>, <V, X>, <V, V> and max |V|, in float64; ``box`` as of `box`, for missing entries."""
+    X, U, V = X.double(), U.double(), V.double()
+    VX, R = V * X, (X - U).abs()
+    VU = float((V * U).sum())
+    if seen is not None:
+        lo, hi, rows, columns = box
+        least = torch.minimum(V * lo, V * hi) * rows[:, None] * columns
+        VX, V, R = torch.where(seen, VX, least), torch.where(seen, V, 0.0), torch.where(seen, R, 0.0)
+    if loss == "l2":
+        R = R.square()
+    elif loss == "huber":
+        R = torch.where(delta < R, R - delta / 2, R.square() / (2 * delta))
+    return [float(R.sum()), VU, float(VX.sum()), float(V.square().sum()), float(V.abs().max())]
+
+
+def _step(state: TorchState, momentum: float) -> StepScalars:
+    V = gradient(state.Y, len(state.X), state.L1, state.L2)
+    numbers = (state.lam, *shrinkage(state.problem, state.lam), momentum)
+    state.U, state.Y, sums = advanced(state.X, state.U, state.Y, V, state.problem.mask, numbers)
+    return StepScalars(*sums)
 
 
 def _gap_sums(state: TorchState) -> list[float]:
-    problem, X, U = state.problem, state.X.double(), state.U.double()
-    V = _gradient(state, state.U).double()
-    VX, R = V * X, (X - U).abs()
-    VU = float((V * U).sum())
-    if problem.mask is not None:
-        lo, hi, rows, columns = box(problem)
-        least = torch.minimum(V * lo, V * hi) * rows[:, None] * columns
-        seen: Any = problem.mask
-        VX, V, R = torch.where(seen, VX, least), torch.where(seen, V, 0.0), torch.where(seen, R, 0.0)
-    if problem.loss == "l2":
-        R = R.square()
-    elif problem.loss == "huber":
-        R = torch.where(problem.delta < R, R - problem.delta / 2, R.square() / (2 * problem.delta))
-    return [float(R.sum()), VU, float(VX.sum()), float(V.square().sum()), float(V.abs().max())]
+    problem = state.problem
+    V = gradient(state.U, len(state.X), state.L1, state.L2)
+    return certificate_sums(state.X, state.U, V, problem.mask, box(problem), problem.loss, problem.delta)
 
 
 def box(problem: TensorProblem) -> tuple[float, float, Tensor, Tensor]:

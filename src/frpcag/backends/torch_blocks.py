@@ -1,0 +1,128 @@
+"""What a worker does with one row block, in PyTorch: on its GPU where it has one. The functions of `numba_blocks`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from frpcag.backends.torch_backend import Lists, _scaled, advanced, certificate_sums, gradient
+from frpcag.cluster import Maximum
+from frpcag.halo import LocalGraph
+from frpcag.problem import LOSSES, Array
+from frpcag.torch_sparse import TorchCSR
+
+
+@dataclass
+class BlockData:
+    """What a block keeps through all steps, on its device."""
+
+    X: Tensor
+    seen: Tensor | None  # where X is observed; None where it is throughout
+    graph: Lists | None  # 2 gamma1 L1; columns are own rows, then the halo
+    null: Array
+    n_halo: int
+
+
+@dataclass
+class Iterates:
+    """One block of U and Y. ``Y`` has room for the halo below its own rows, filled in by the step that reads it."""
+
+    U: Tensor
+    Y: Tensor
+    sums: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
+
+
+def block_data(X: Array, graph: LocalGraph | None, factor: float) -> BlockData:
+    """Return what a block keeps: its rows, and its part of ``factor`` times the graph."""
+    rows = _on_device(X)
+    seen = None if torch.isfinite(rows.sum()) else ~torch.isnan(rows)
+    if graph is None or factor == 0:
+        return BlockData(rows, seen, None, np.ones(len(X)) if graph is None else graph.null, 0)
+    lists = _scaled(TorchCSR.of(graph.rows, rows.device), factor, rows.dtype)
+    return BlockData(rows, seen, lists, graph.null, graph.n_halo)
+
+
+def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int) -> Lists | None:
+    """Return ``factor`` times the Laplacian of the features, which every block sees."""
+    real = torch.float32 if dtype == np.float32 else torch.float64
+    return None if L2 is None else _scaled(TorchCSR.of(L2, _device()), factor, real)
+
+
+def iterates(data: BlockData, U0: Array | None, Y0: Array | None = None) -> Iterates:
+    """Return iterates at ``U0`` (``X`` if None, missing entries at zero) and ``Y0`` (``U0`` if None)."""
+    U = torch.nan_to_num(data.X, nan=0.0) if U0 is None else _on_device(U0)
+    return Iterates(U, _with_room(U if Y0 is None else _on_device(Y0), data.n_halo))
+
+
+def step_block(data: BlockData, features: Lists | None, old: Iterates, halo: Sequence[Array], numbers: tuple):
+    """Do one step on one block; the old iterates stay as they are."""
+    n = len(data.X)
+    _fill_halo(old.Y, n, halo)
+    V = gradient(old.Y, n, data.graph, features)
+    U, Y, sums = advanced(data.X, old.U, old.Y[:n], V, data.seen, numbers)
+    return Iterates(U, _with_room(Y, data.n_halo), sums)
+
+
+def gap_block(data: BlockData, features: Lists | None, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:
+    """Return the block's part of a certificate: data term, <V, U>, <V, X>, <V, V> and max |V|."""
+    n = len(data.X)
+    U = _with_room(at.U, data.n_halo)
+    _fill_halo(U, n, halo)
+    loss, delta, lo, hi, columns = numbers
+    box = (lo, hi, *(torch.as_tensor(null, dtype=torch.float64, device=U.device) for null in (data.null, columns)))
+    V = gradient(U, n, data.graph, features)
+    *sums, largest = certificate_sums(data.X, at.U, V, data.seen, box, LOSSES[loss], delta)
+    return (*sums, Maximum(largest))
+
+
+def pack(block: Iterates, shape: tuple[int, int]) -> dict[str, Array]:
+    """Return the iterates of a block as a checkpoint stores them."""
+    return {"U": block.U.cpu().numpy(), "Y": block.Y[: shape[0]].cpu().numpy()}
+
+
+def unpack(data: BlockData, saved: dict[str, Array]) -> Iterates:
+    """Return the iterates that a checkpoint stored."""
+    return iterates(data, saved["U"], saved["Y"])
+
+
+def pick_Y(block: Iterates, rows: Array) -> Array:
+    """Return rows of Y that another block needs."""
+    return block.Y[torch.as_tensor(rows, device=block.Y.device)].cpu().numpy()
+
+
+def pick_U(block: Iterates, rows: Array) -> Array:
+    """Return rows of U that another block needs."""
+    return block.U[torch.as_tensor(rows, device=block.U.device)].cpu().numpy()
+
+
+def step_sums(block: Iterates) -> tuple[float, ...]:
+    """Return the three numbers of the last step."""
+    return block.sums
+
+
+def own_U(block: Iterates, n: int, p: int) -> Array:
+    """Return the clean part on the host."""
+    return block.U.cpu().numpy()
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _on_device(A: Array) -> Tensor:
+    # A copy: arrays that came over the network may be read-only, which PyTorch does not know.
+    return torch.tensor(np.ascontiguousarray(A), device=_device())
+
+
+def _with_room(Y: Tensor, n_halo: int) -> Tensor:
+    return torch.cat([Y, Y.new_zeros((n_halo, Y.shape[1]))])
+
+
+def _fill_halo(Y: Tensor, n: int, halo: Sequence[Array]) -> None:
+    if halo:
+        Y[n:] = torch.tensor(np.concatenate(halo), device=Y.device)
