@@ -1,5 +1,6 @@
 """Facts about row blocks: input, cells, halo, sums. In this process; tests/test_dask.py has the cluster."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -258,6 +259,32 @@ def test_blocks_in_pytorch_go_on_from_a_checkpoint(tmp_path):
     assert seen[0] == 6
     whole = FRPCAG(tol=1e-5, random_state=0, backend=DaskBackend()).fit(da.from_array(X, chunks=(100, -1)))
     assert_allclose(model.low_rank_.compute(), whole.low_rank_.compute(), atol=1e-3)
+
+
+def test_blocks_in_pytorch_travel_as_arrays_of_the_host():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from frpcag.backends import torch_blocks
+
+    problem = random_problem(3, n=40, p=7, mask=0.2)
+    graph = localize(problem.L1, np.array([0, 40]), 0)
+    data = torch_blocks.block_data(problem.X, graph, 2.0)
+    features = torch_blocks.feature_lists(problem.L2, 2.0, problem.X.dtype, 7)
+    for value in (data, features, torch_blocks.iterates(data, None)):
+        assert not _tensors(value.__getstate__())
+        back = pickle.loads(pickle.dumps(value))
+        before, after = _tensors(vars(value)), _tensors(vars(back))
+        assert len(before) == len(after) > 0
+        assert all(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)) for a, b in zip(before, after, strict=True))
+
+
+def _tensors(value):
+    """Return all tensors in dictionaries and tuples."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    return [tensor for item in items for tensor in _tensors(item)]
 
 
 def test_unknown_kernels_are_refused():

@@ -8,6 +8,7 @@ import numpy as np
 
 from frpcag.backends.base import StepScalars
 from frpcag.problem import Array, Certificate, Problem, certificate, gradient, prox
+from frpcag.threads import count_threads
 
 
 @dataclass
@@ -26,7 +27,7 @@ class NumpyBackend:
     name = "numpy"
 
     def __init__(self, *, n_jobs: int | None = None) -> None:
-        self.n_jobs = n_jobs
+        self.n_jobs = count_threads(n_jobs)
 
     def load(self, problem: Problem, *, step: float, U0: Array | None = None) -> NumpyState:
         """Return the state at ``U = Y = U0``; missing entries start at zero."""

@@ -17,8 +17,36 @@ from frpcag.problem import LOSSES, Array
 from frpcag.torch_sparse import TorchCSR
 
 
+@dataclass(frozen=True)
+class _Host:
+    """A tensor on its way to another worker."""
+
+    values: Array
+
+
+class _Portable:
+    """Travels as arrays of the host; tensors wake up on the device of whoever reads them.
+
+    Dask cannot send tensors of a GPU, and opens tuples and lists to look for them: everything that leaves a task is one
+    of these, or an array.
+    """
+
+    def __getstate__(self) -> dict:
+        return {name: _to_host(value) for name, value in vars(self).items()}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update({name: _from_host(value) for name, value in state.items()})
+
+
 @dataclass
-class BlockData:
+class FeatureLists(_Portable):
+    """The Laplacian of the features, times 2 gamma2."""
+
+    lists: Lists | None
+
+
+@dataclass
+class BlockData(_Portable):
     """What a block keeps through all steps, on its device."""
 
     X: Tensor
@@ -29,7 +57,7 @@ class BlockData:
 
 
 @dataclass
-class Iterates:
+class Iterates(_Portable):
     """One block of U and Y. ``Y`` has room for the halo below its own rows, filled in by the step that reads it."""
 
     U: Tensor
@@ -47,10 +75,10 @@ def block_data(X: Array, graph: LocalGraph | None, factor: float) -> BlockData:
     return BlockData(rows, seen, lists, graph.null, graph.n_halo)
 
 
-def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int) -> Lists | None:
+def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int) -> FeatureLists:
     """Return ``factor`` times the Laplacian of the features, which every block sees."""
     real = torch.float32 if dtype == np.float32 else torch.float64
-    return None if L2 is None else _scaled(TorchCSR.of(L2, _device()), factor, real)
+    return FeatureLists(None if L2 is None else _scaled(TorchCSR.of(L2, _device()), factor, real))
 
 
 def iterates(data: BlockData, U0: Array | None, Y0: Array | None = None) -> Iterates:
@@ -59,23 +87,23 @@ def iterates(data: BlockData, U0: Array | None, Y0: Array | None = None) -> Iter
     return Iterates(U, _with_room(U if Y0 is None else _on_device(Y0), data.n_halo))
 
 
-def step_block(data: BlockData, features: Lists | None, old: Iterates, halo: Sequence[Array], numbers: tuple):
+def step_block(data: BlockData, features: FeatureLists, old: Iterates, halo: Sequence[Array], numbers: tuple):
     """Do one step on one block; the old iterates stay as they are."""
     n = len(data.X)
     _fill_halo(old.Y, n, halo)
-    V = gradient(old.Y, n, data.graph, features)
+    V = gradient(old.Y, n, data.graph, features.lists)
     U, Y, sums = advanced(data.X, old.U, old.Y[:n], V, data.seen, numbers)
     return Iterates(U, _with_room(Y, data.n_halo), sums)
 
 
-def gap_block(data: BlockData, features: Lists | None, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:
+def gap_block(data: BlockData, features: FeatureLists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:
     """Return the block's part of a certificate: data term, <V, U>, <V, X>, <V, V> and max |V|."""
     n = len(data.X)
     U = _with_room(at.U, data.n_halo)
     _fill_halo(U, n, halo)
     loss, delta, lo, hi, columns = numbers
     box = (lo, hi, *(torch.as_tensor(null, dtype=torch.float64, device=U.device) for null in (data.null, columns)))
-    V = gradient(U, n, data.graph, features)
+    V = gradient(U, n, data.graph, features.lists)
     *sums, largest = certificate_sums(data.X, at.U, V, data.seen, box, LOSSES[loss], delta)
     return (*sums, Maximum(largest))
 
@@ -117,6 +145,18 @@ def _device() -> torch.device:
 def _on_device(A: Array) -> Tensor:
     # A copy: arrays that came over the network may be read-only, which PyTorch does not know.
     return torch.tensor(np.ascontiguousarray(A), device=_device())
+
+
+def _to_host(value):
+    if isinstance(value, Tensor):
+        return _Host(value.cpu().numpy())
+    return tuple(map(_to_host, value)) if isinstance(value, tuple) else value
+
+
+def _from_host(value):
+    if isinstance(value, _Host):
+        return _on_device(value.values)
+    return tuple(map(_from_host, value)) if isinstance(value, tuple) else value
 
 
 def _with_room(Y: Tensor, n_halo: int) -> Tensor:
