@@ -128,7 +128,8 @@ def terms(row: dict) -> list[float]:
 
 def fit_model(rows: list[dict]) -> dict:
     """Fit seconds per step to the runs by non-negative least squares of relative errors; read out larger sizes."""
-    runs = [row for row in rows if row["kind"] == "run"]
+    # Under a limit workers wait for their disk.
+    runs = [row for row in rows if row["kind"] == "run" and row["limit"] is None]
     A, b = np.array([terms(row) for row in runs]), np.array([row["step_seconds"] for row in runs])
     weights, _ = nnls(A / b[:, None], np.ones(len(b)))
     cut = [row for row in runs if row["blocks"] > 1]

@@ -19,7 +19,8 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     Parameters
     ----------
     estimator : FRPCAG, optional
-        The model; by default ``FRPCAGCV(random_state=0)``, which chooses its gammas by held-out entries.
+        The model; by default ``FRPCAGCV(laplacian="combinatorial", n_neighbors=5, random_state=0)``, which chooses its
+        gammas by held-out entries.
     keep_observed : bool, default=True
         Leave observed entries as they are. False replaces them, too, by their clean values.
 
@@ -46,7 +47,9 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     def fit(self, X, y=None):
         """Fit the model to ``X``, NaN where it is missing."""
         X = validate_matrix(self, X, reset=True)
-        model = FRPCAGCV(random_state=0) if self.estimator is None else clone(self.estimator)
+        # Levels matter here, and few near samples say more than many: docs/decisions/imputer.md.
+        default = FRPCAGCV(laplacian="combinatorial", n_neighbors=5, random_state=0)
+        model = default if self.estimator is None else clone(self.estimator)
         self.estimator_ = model.fit(X)
         return self
 
