@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint package clean
+.PHONY: demo test test-gpu lint docs package clean
 
 demo: $(VENV)/.demo-ready
 	$(BIN)/frpcag demo
@@ -13,6 +13,10 @@ test: $(VENV)/.test-ready
 
 test-gpu: $(VENV)/.test-ready $(VENV)/.gpu-ready
 	$(BIN)/python -m pytest tests/test_gpu.py tests/backends tests/graphs/test_torch_neighbors.py
+
+docs: $(VENV)/.docs-ready
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 lint: $(VENV)/.lint-ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
@@ -40,4 +44,4 @@ $(VENV)/.%-ready: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .hypothesis .ruff_cache .mypy_cache
+	rm -rf $(VENV) dist build docs/_build docs/auto_examples docs/generated .pytest_cache .hypothesis .ruff_cache .mypy_cache

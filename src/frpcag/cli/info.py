@@ -25,6 +25,7 @@ EXTRAS = {
     "gpu": ("torch", "triton"),
     "dask": ("dask", "distributed", "zarr"),
     "reproduce": ("umap",),
+    "peers": ("tensorly", "pyunlocbox", "umap"),
 }
 
 

@@ -5,6 +5,7 @@ Exit codes: 0 fine; 1 an unexpected error, or an interrupt before there was a re
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typer.core import TyperGroup
 
 import frpcag
 from frpcag.cli import options
+from frpcag.cli.bench import bench
 from frpcag.cli.demo import demo
 from frpcag.cli.errors import Interrupted, error_line, exit_code
 from frpcag.cli.explore import explore
@@ -73,6 +75,7 @@ def root(
         print(ctx.get_help())
 
 
+app.command()(bench)
 app.command()(demo)
 app.command()(explore)
 app.command()(fit)
@@ -83,7 +86,8 @@ app.command()(video)
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; SIGTERM ends it as an exception does, so that no half-written folder stays behind."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     app(prog_name="frpcag")
 
 

@@ -1,0 +1,63 @@
+"""The pages of the site: their Python runs, their tables come from results/, the API names every public name."""
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+import frpcag
+from frpcag.cli.main import app
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+# Pages whose code needs what a test machine may lack.
+NOT_RUN = {
+    "gpu.md": "a GPU",
+    "report.md": "photographs of faces",
+    "scaling.md": "a Dask cluster",
+    "versioning.md": "nothing: it shows how code of the library is written",
+    "video.md": "a video file",
+}
+
+
+def snippets(path):
+    """Return the Python blocks of a page."""
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+PAGES = sorted(
+    path for path in [*DOCS.glob("*.md"), *DOCS.glob("guide/*.md")] if path.name not in NOT_RUN and snippets(path)
+)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_code_of_a_page_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    names = {}
+    for code in snippets(path):
+        exec(compile(code, path.name, "exec"), names)
+
+
+def test_pages_with_code_are_found():
+    assert {"start", "clusters", "cleaning", "missing"} <= {path.stem for path in PAGES}
+
+
+def test_the_api_lists_every_public_name():
+    listed = set(re.findall(r"^   (\w+)$", (DOCS / "api.rst").read_text(), flags=re.MULTILINE))
+    assert set(frpcag.__all__) <= listed
+
+
+def test_the_page_of_the_command_line_has_every_command():
+    shown = re.findall(r"^```{cli-help} (\w+)$", (DOCS / "cli.md").read_text(), flags=re.MULTILINE)
+    assert set(shown) == {command.callback.__name__ for command in app.registered_commands}
+
+
+def test_measured_tables_have_a_cell_for_every_column():
+    tables = runpy.run_path(str(DOCS / "_ext" / "tables.py"))
+    for name, table in tables["TABLES"].items():
+        head, rows = table(json.loads((tables["RESULTS"] / f"{name}.json").read_text()))
+        assert rows, name
+        assert all(len(row) == len(head) for row in rows), name
