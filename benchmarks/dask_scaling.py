@@ -4,6 +4,7 @@ Run with FRPCAG_DATA set::
 
     python benchmarks/dask_scaling.py run ROWS WORKERS [LIMIT]   one fit of patches; LIMIT as in "1.6GB", per worker
     python benchmarks/dask_scaling.py kill ROWS WORKERS [LIMIT]  the same, with a worker killed in mid-solve
+    python benchmarks/dask_scaling.py tiny ROWS WORKERS          blocks of 500 rows: a step is all tasks
     python benchmarks/dask_scaling.py plain ROWS THREADS         the plain Numba backend, graph and solve
     python benchmarks/dask_scaling.py model                      fit the cost model to all runs recorded, read it out
 
@@ -30,7 +31,7 @@ from scipy.optimize import nnls
 from frpcag import FRPCAG
 from frpcag.backends.dask_backend import DaskBackend
 
-CHUNK_ROWS = 125_000
+CHUNK_ROWS, TINY_ROWS = 125_000, 500
 KILL_AT = 13
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
 logging.getLogger("distributed").setLevel(logging.ERROR)
@@ -57,7 +58,7 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def block_fit(n_rows: int, n_workers: int, limit: str | None, *, kill: bool) -> dict:
+def block_fit(n_rows: int, n_workers: int, limit: str | None, *, mode: str) -> dict:
     from distributed import Client, LocalCluster
 
     from frpcag.data.row_chunks import as_row_chunks
@@ -66,7 +67,7 @@ def block_fit(n_rows: int, n_workers: int, limit: str | None, *, kill: bool) -> 
 
     def watch(progress):
         moments.append(perf_counter())
-        if kill and progress.n_iter == KILL_AT and not events:
+        if mode == "kill" and progress.n_iter == KILL_AT and not events:
             pid = next(iter(client.run(os.getpid).values()))
             os.kill(pid, signal.SIGKILL)
             events.append({"step": progress.n_iter, "gap": progress.gap, "event": "SIGKILL to one worker"})
@@ -83,18 +84,18 @@ def block_fit(n_rows: int, n_workers: int, limit: str | None, *, kill: bool) -> 
             memory_limit=limit or "auto", local_directory=folder, silence_logs=logging.ERROR,
         )  # fmt: skip
         with cluster, Client(cluster) as client:
-            dx = as_row_chunks(str(path), chunk_rows=CHUNK_ROWS)
+            dx = as_row_chunks(str(path), chunk_rows=TINY_ROWS if mode == "tiny" else CHUNK_ROWS)
             start = perf_counter()
             backend = DaskBackend(checkpoint=f"{folder}/checkpoint", every=20, output=f"{folder}/out.zarr")
             model = FRPCAG(backend=backend, random_state=0, callback=watch).fit(dx)
             seconds = perf_counter() - start
             peaks = list(client.run(peak_megabytes).values())
     graph, steps = model.sample_graph_, np.diff(moments)
-    if kill:
+    if mode == "kill":
         slowest = int(np.argmax(steps)) + 2
         events.append({"step": slowest, "event": "longest step", "seconds": float(steps.max())})
     return {
-        "kind": "kill" if kill else "run", "n": dx.shape[0], "p": dx.shape[1], "workers": n_workers, "limit": limit,
+        "kind": mode, "n": dx.shape[0], "p": dx.shape[1], "workers": n_workers, "limit": limit,
         "blocks": len(graph.parts), "halo_rows": graph.n_halo, "pieces": graph.halo.n_pieces, "edges": graph.n_edges,
         "recall": graph.recall, "n_iter": model.n_iter_, "gap": model.duality_gap_, "objective": model.objective_,
         "seconds": seconds, "timings": model.timings_, "step_seconds": float(np.median(steps)),
@@ -129,10 +130,10 @@ def terms(row: dict) -> list[float]:
 def fit_model(rows: list[dict]) -> dict:
     """Fit seconds per step to the runs by non-negative least squares of relative errors; read out larger sizes."""
     # Under a limit workers wait for their disk.
-    runs = [row for row in rows if row["kind"] == "run" and row["limit"] is None]
+    runs = [row for row in rows if row["kind"] in ("run", "tiny") and row["limit"] is None]
     A, b = np.array([terms(row) for row in runs]), np.array([row["step_seconds"] for row in runs])
     weights, _ = nnls(A / b[:, None], np.ones(len(b)))
-    cut = [row for row in runs if row["blocks"] > 1]
+    cut = [row for row in runs if row["blocks"] > 1 and row["kind"] == "run"]
     model = {
         "seconds_per_gigaentry_a_worker": weights[0],
         "seconds_per_halo_gigabyte_a_worker": weights[1],
@@ -201,7 +202,7 @@ if __name__ == "__main__":
     else:
         n, workers = int(sys.argv[2]), int(sys.argv[3])
         limit = sys.argv[4] if len(sys.argv) > 4 else None
-        row = plain_fit(n, workers) if mode == "plain" else block_fit(n, workers, limit, kill=mode == "kill")
+        row = plain_fit(n, workers) if mode == "plain" else block_fit(n, workers, limit, mode=mode)
         row["load_at_end"] = os.getloadavg()[0]
         print(json.dumps(row, indent=1))
         record["rows"].append(row)
