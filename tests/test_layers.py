@@ -10,7 +10,7 @@ import frpcag
 ROOT = Path(frpcag.__file__).parent
 
 # Leaves of one concern each, which any layer may import.
-LEAVES = {"spectrum", "threads", "torch_sparse", "cluster", "halo", "checkpoint"}
+LEAVES = {"spectrum", "threads", "torch_sparse", "cluster", "halo", "checkpoint", "memory", "clock"}
 SPINE = {"data", "graphs", "problem", "solvers", "factorize"}
 ALLOWED = {
     "problem": set(),
@@ -21,6 +21,8 @@ ALLOWED = {
     "plots": set(),
     "spectrum": set(),
     "threads": set(),
+    "memory": set(),
+    "clock": set(),
     "torch_sparse": set(),
     "cluster": set(),
     "halo": set(),
@@ -30,10 +32,11 @@ ALLOWED = {
     "solvers": {"problem", "backends"},
     "extend": {"graphs", "problem"},
     "saved": {"graphs"},
+    "new_rows": {"backends", "data", "extend", "gpu", "outofcore"},
     "gpu": {"backends", "data", "factorize", "graphs"},
     "outofcore": SPINE | {"backends"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
-    "estimator": SPINE | {"extend", "backends", "gpu", "report", "outofcore", "saved"},
+    "estimator": SPINE | {"new_rows", "backends", "gpu", "report", "outofcore", "saved"},
     "baselines": SPINE,
     "clustering": SPINE | {"estimator", "saved"},
     "path": SPINE | {"estimator"},
@@ -41,7 +44,7 @@ ALLOWED = {
     "masks": set(),
     "similar_frames": set(),
     "background": SPINE | {"estimator", "masks", "saved", "similar_frames"},
-    "bench": SPINE | {"estimator", "clustering", "background", "baselines", "evaluate", "inspect", "plots"},
+    "bench": SPINE | {"estimator", "clustering", "background", "baselines", "imputer", "evaluate", "inspect", "plots"},
     "report": {"bench", "inspect", "plots", "graphs", "problem", "factorize", "gpu"},
 }
 LATE = {
@@ -58,6 +61,9 @@ LATE = {
     "numba",
     "zarr",
     "fsspec",
+    "umap",
+    "tensorly",
+    "pyunlocbox",
 }
 HOMES = {
     "matplotlib": {"plots"},

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from frpcag.graphs import build_graph
 from frpcag.graphs.weights import edges_to_matrix
 from frpcag.masks import LEVEL, foreground_score
+from frpcag.memory import require_memory
 from frpcag.problem import Problem
 from frpcag.saved import SavedModel
 from frpcag.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
@@ -32,6 +33,10 @@ LEAST_NOISE = 1 / 510
 NOISE_PIXELS = 3000  # that the first estimate of the noise looks at
 # Backgrounds kept to compare new frames with.
 MAX_REFERENCES = 256
+# What a fit holds for each entry of the frames at its peak; measured by benchmarks/video.py.
+BYTES_PER_ENTRY = 56
+# Largest entry of a frame, and one over the least: differences, sums over frames and their squares stay in float32.
+LARGEST = 1e15
 
 _BLOCK = 16
 
@@ -90,7 +95,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
     -----
     Colour is solved channel by channel on the graph of the grey frames. The Laplacian is the combinatorial one,
     which keeps levels, over the mean degree, with binary weights. Departures from the paper: no pixel graph, links
-    that skip near frames. A fit holds about eight float32 arrays of the size of the frames. ``save`` leaves out what is
+    that skip near frames. A fit holds some 56 bytes for each entry of the frames. ``save`` leaves out what is
     of the clip alone: ``background_``, ``foreground_``, ``mask_`` and ``frame_graph_``.
 
     Examples
@@ -149,6 +154,10 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         frames = _check_frames(frames)
         if len(frames) < 2:
             raise ValueError("frames holds one frame; a background needs at least two to compare.")
+        require_memory(
+            BYTES_PER_ENTRY * frames.size,
+            f"a fit of frames with shape {frames.shape} ({BYTES_PER_ENTRY} bytes an entry)",
+        )
         n, self.frame_shape_ = len(frames), frames.shape[1:]
         k = _choice("n_neighbors", self.n_neighbors, max(1, min(round(n**0.5), MOST_NEIGHBORS)), whole=True)
         if not 1 <= k < n:
@@ -167,6 +176,8 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         first = self._solve(planes, None, None)
         score = foreground_score(frames - first.reshape(frames.shape), noise, n_jobs=self.n_jobs)
         moving = (score > self.threshold_).reshape(planes.shape[:2])
+        if moving.all():  # a threshold near zero: what is all foreground says nothing about the background
+            moving[:] = False
         # Without the people the noise is that of the background, and frames find closer matches.
         still = np.where(moving[..., None], first, planes)
         near = nearest_frames(shrink(still.reshape(frames.shape)), k, rows=rows, n_jobs=self.n_jobs)
@@ -317,6 +328,11 @@ def _check_frames(frames) -> Array:
     frames = frames.astype(np.uint8) if frames.dtype.kind == "b" else frames
     if frames.dtype.kind == "f" and not np.isfinite(frames.sum(dtype=np.float64)):
         raise ValueError("frames has entries that are NaN or infinite; repair or drop these frames.")
+    largest = max(abs(float(frames.max())), abs(float(frames.min())))
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise ValueError(
+            f"frames reaches {largest:.3g}, which float32 does not hold with its squares; divide it by a constant."
+        )
     return frames
 
 

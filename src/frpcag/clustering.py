@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +18,7 @@ from frpcag.graphs import Graph, build_graph, graph_from_weights
 from frpcag.graphs.laplacian import low_eigenpairs
 from frpcag.saved import SavedModel
 from frpcag.solvers import Progress
+from frpcag.threads import openmp_after_fork
 
 Array = np.ndarray
 
@@ -143,7 +145,8 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         X = validate_matrix(self, X, reset=True)
         if self.assign not in ASSIGNMENTS:
             raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
-        if int(self.n_clusters) != self.n_clusters or not 1 <= self.n_clusters <= X.shape[0]:
+        k = self.n_clusters
+        if not isinstance(k, Real) or isinstance(k, bool) or not 1 <= k <= X.shape[0] or int(k) != k:
             raise ValueError(f"n_clusters={self.n_clusters!r} must be an integer from 1 to n_samples={X.shape[0]}.")
         random_state = check_random_state(self.random_state)
         shared = set(FRPCAG().get_params(deep=False)) - {"random_state"}
@@ -157,7 +160,8 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         return self
 
     def _kmeans(self, points: Array, random_state) -> KMeans:
-        return KMeans(self.n_clusters, n_init=self.n_init, random_state=random_state).fit(points)
+        with openmp_after_fork():
+            return KMeans(self.n_clusters, n_init=self.n_init, random_state=random_state).fit(points)
 
     def _tightest(self, X, random_state) -> Array:
         """Return the labels of the mixed graph, or of the whitened components where these are far tighter."""
@@ -177,7 +181,8 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
             # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
             U = self._centred(model.low_rank_)
             W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
-            return W * Sigma
+            # Clusters do not depend on the unit, but the squares of the extremes of float64 leave its range.
+            return W * Sigma if 1e-100 < Sigma[0] < 1e100 else W * (Sigma / (Sigma[0] or 1.0))
         return self._embed(self._clean_and_raw_graph(X, random_state), random_state)
 
     def _centred(self, X: Array) -> Array:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from time import perf_counter
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import check_is_fitted
 
 from frpcag.backends import is_tensor, select_backend
+from frpcag.clock import Clock
 from frpcag.data.preprocess import center_and_scale, restore, validate_matrix
 from frpcag.data.row_chunks import is_dask
-from frpcag.extend import clean_rows
 from frpcag.factorize import check_n_components, gram_svd
 from frpcag.graphs import Graph, build_graph
+from frpcag.memory import require_memory_for
+from frpcag.new_rows import NewRowsMixin
 from frpcag.problem import Problem, scale_free_gamma
 from frpcag.saved import SavedModel
 from frpcag.solvers import Progress, Solution, solve
@@ -24,7 +25,7 @@ from frpcag.solvers import Progress, Solution, solve
 Array = np.ndarray
 
 
-class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     """Fast robust PCA on graphs: the clean, nearly low-rank part of corrupted data (Shahid et al. 2016).
 
     Samples and features are linked in two k-nearest-neighbour graphs; the clean part ``U`` minimises
@@ -86,11 +87,11 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     low_rank_, sparse_ : ndarray of shape (n_samples, n_features)
         The clean part and the corruptions, ``X = low_rank_ + sparse_``, in the units of ``X``; where ``X`` is missing,
         ``low_rank_`` predicts it and ``sparse_`` is zero.
-    embedding_ : ndarray of shape (n_samples, n_components_)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Samples in the principal directions, ``W * Sigma``.
-    components_ : ndarray of shape (n_components_, n_features)
+    components_ : ndarray of shape (n_components, n_features)
         Principal directions.
-    singular_values_ : ndarray of shape (n_components_,)
+    singular_values_ : ndarray of shape (n_components,)
         Singular values of the clean part, centred and scaled.
     mean_ : ndarray of shape (n_features,)
         Mean of ``low_rank_``, the origin of the embedding; zero without ``center``.
@@ -204,9 +205,10 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return self._fit_tensor(X)
         if is_dask(X) or getattr(self.backend, "name", self.backend) == "dask":
             return self._fit_blocks(X)
+        require_memory_for(X, self.n_neighbors, backend=self.backend)
         X = validate_matrix(self, X, reset=True)
         check_n_components(self.n_components, *X.shape)
-        clock = _Clock()
+        clock = Clock()
         Xc, self.center_, self.scale_ = center_and_scale(X, center=self.center, scale=self.scale)
         clock.lap("preprocess")
         solution = self._solve_refined(Xc, clock)
@@ -230,7 +232,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         select_backend(self.backend, X=X)  # says what is missing
         from frpcag import gpu
 
-        clock = _Clock(gpu.torch.cuda.synchronize if gpu.torch.cuda.is_available() else None)
+        clock = Clock(gpu.torch.cuda.synchronize if gpu.torch.cuda.is_available() else None)
         tensor = gpu.load_matrix(self, X)
         check_n_components(self.n_components, *tensor.shape)
         Xc, self.center_, self.scale_ = gpu.center_and_scale(tensor, center=self.center, scale=self.scale)
@@ -253,11 +255,11 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         select_backend("dask")  # says what is missing
         from frpcag import outofcore
 
-        clock = _Clock()
+        clock = Clock()
         self._note(outofcore.fit(self, X, clock), clock)
         return self
 
-    def _note(self, solution: Solution, clock: _Clock) -> None:
+    def _note(self, solution: Solution, clock: Clock) -> None:
         """Keep what the solver says of its run."""
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
         self.backend_ = solution.backend
@@ -267,46 +269,6 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def fit_transform(self, X, y=None):
         """Fit and return ``embedding_``, the training samples in the principal directions."""
         return self.fit(X).embedding_
-
-    def transform(self, X):
-        """Clean new rows against the fitted samples and return them in the principal directions.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            New samples. Each row is treated on its own; rows of the training data give their ``embedding_``.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components_)
-        """
-        if is_tensor(getattr(self, "low_rank_", None)):
-            return self._on_host("transform", X)
-        if is_dask(X):
-            return self._on_chunks("transform", X)
-        clean = self._clean(X)
-        return (clean - ((self.mean_ - self.center_) / self.scale_).astype(clean.dtype)) @ self.components_.T
-
-    def denoise(self, X):
-        """Return new rows cleaned against the fitted samples, in the units of ``X``."""
-        if is_tensor(getattr(self, "low_rank_", None)):
-            return self._on_host("denoise", X)
-        if is_dask(X):
-            return self._on_chunks("denoise", X)
-        return restore(self._clean(X), self.center_, self.scale_)
-
-    def inverse_transform(self, X):
-        """Return the data, in the units of the training data, that the rows of an embedding stand for."""
-        check_is_fitted(self)
-        if is_tensor(self.low_rank_):
-            return self._on_host("inverse_transform", X)
-        X = check_array(X, dtype=[np.float64, np.float32])
-        if X.shape[1] != len(self.components_):
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but the embedding has {len(self.components_)} components; pass what "
-                "transform returns."
-            )
-        return restore(X @ self.components_, self.mean_, self.scale_)
 
     def report(self, path, **more):
         """Write one self-contained HTML page about the fit: words, images, tables, plots, diagnostics.
@@ -328,28 +290,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         return write_report(path, Fit.of_model(self, **more))
 
-    def _on_chunks(self, method: str, X):
-        """Call a method on every row chunk of a Dask array, lazily."""
-        check_is_fitted(self)
-        self._require_arrays()
-        from frpcag import outofcore
-
-        return outofcore.transform_chunks(self, method, X)
-
-    def _require_arrays(self) -> None:
-        if is_dask(self.low_rank_):
-            raise NotImplementedError(
-                "new rows are cleaned against all training rows, which are Dask arrays here; fit on a subsample that "
-                "fits in memory and transform Dask arrays with that model."
-            )
-
-    def _on_host(self, method: str, X):
-        """Call a method on a copy of the model in NumPy arrays; the result is a tensor on the device of the fit."""
-        from frpcag import gpu
-
-        return gpu.on_host(self, method, X)
-
-    def _solve_refined(self, Xc: Array, clock: _Clock) -> Solution:
+    def _solve_refined(self, Xc: Array, clock: Clock) -> Solution:
         """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
         limit, enough = _refinement(self.n_refine)
         solution, self.n_refine_ = self._solve(Xc, Xc, clock), 0
@@ -358,7 +299,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.n_refine_ += 1
         return solution
 
-    def _solve(self, Xc: Array, basis: Array, clock: _Clock) -> Solution:
+    def _solve(self, Xc: Array, basis: Array, clock: Clock) -> Solution:
         """Build both graphs from ``basis``, ``Xc`` itself or its clean part, choose the gammas, and solve."""
         self.sample_graph_ = self._graph(basis, 0, self.sample_graph)
         clock.lap("sample_graph")
@@ -393,7 +334,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             _resolve_gamma("gamma2", self.gamma2, L2, Xc, axis=1),
         )
 
-    def _edges_kept(self, U: Array, clock: _Clock) -> float:
+    def _edges_kept(self, U: Array, clock: Clock) -> float:
         """Return the share of the sample graph's edges that the graph of ``U`` has too."""
         graph, fresh = self.sample_graph_, self._graph(U, 0, self.sample_graph)
         clock.lap("refine")
@@ -404,7 +345,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if method is None or (isinstance(method, str) and method == "auto" and n_nodes == 1):
             return None
         k = self.n_neighbors
-        if isinstance(k, Real) and k >= n_nodes:
+        if isinstance(k, Integral) and k >= n_nodes:
             k = n_nodes - 1
             if axis == 0:  # the two graphs share n_neighbors, so few features are no reason to complain
                 warnings.warn(
@@ -420,25 +361,6 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             laplacian=self.laplacian,
             shape=self.feature_shape,
             random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-
-    def _clean(self, X) -> Array:
-        check_is_fitted(self)
-        self._require_arrays()
-        X = validate_matrix(self, X, reset=False)
-        rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.center_) / self.scale_
-        return clean_rows(
-            rows.astype(X.dtype, copy=False),
-            X=(self.low_rank_ + self.sparse_ - self.center_) / self.scale_,  # missing entries as predicted
-            U=(self.low_rank_ - self.center_) / self.scale_,
-            sample_graph=self.sample_graph_,
-            feature_graph=self.feature_graph_,
-            gamma1=self.gamma1_,
-            gamma2=self.gamma2_,
-            n_neighbors=min(self.n_neighbors, len(self.low_rank_) - 1),
-            loss=self.loss,
-            delta=self.huber_delta,
             n_jobs=self.n_jobs,
         )
 
@@ -469,22 +391,6 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class _Clock:
-    """Seconds per stage, added up over refinements."""
-
-    def __init__(self, wait: Callable[[], object] | None = None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._wait = wait  # for a device that is still computing
-        self._last = perf_counter()
-
-    def lap(self, stage: str) -> None:
-        if self._wait is not None:
-            self._wait()
-        now = perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
-        self._last = now
 
 
 def _problem_type(X) -> type[Problem]:

@@ -64,17 +64,19 @@ def gram_svd(
         W, Sigma, Vt = randomized_svd(U, min(rank, n, p), random_state=random_state)
         V = Vt.T
     else:
-        side, V = _gram_eigh(U if p <= n else U.T)
-        Sigma = np.sqrt(np.maximum(side, 0.0))
+        unit = _unit(U)
+        side, V = _gram_eigh(U if p <= n else U.T, unit)
+        Sigma = np.sqrt(np.maximum(side, 0.0)) * unit
         W = None
     c = _rank(Sigma, n_components, rank_tol)
     Sigma, V = Sigma[:c], V[:, :c]
     if W is None:
-        inverse = np.divide(1.0, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
+        scaled = U if unit == 1.0 else U / unit
+        inverse = np.divide(unit, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
         if p <= n:
-            W = U @ (V * inverse).astype(U.dtype)
+            W = scaled @ (V * inverse).astype(U.dtype)
         else:  # the Gram matrix was that of the samples: what came out is W
-            W, V = V, U.T @ (V * inverse).astype(U.dtype)
+            W, V = V, scaled.T @ (V * inverse).astype(U.dtype)
     else:
         W = W[:, :c]
     signs = np.sign(V[np.abs(V).argmax(axis=0), np.arange(c)])
@@ -102,15 +104,25 @@ def _rank(Sigma: Array, n_components, rank_tol: float) -> int:
         return int(n_components)
     if n_components is None:
         return max(int(np.sum(Sigma[0] * rank_tol < Sigma)), 1)
-    energy = np.cumsum(np.square(Sigma))
+    energy = np.cumsum(np.square(Sigma / (Sigma[0] or 1.0)))
     return int(np.searchsorted(energy, n_components * energy[-1])) + 1 if energy[-1] > 0 else 1
 
 
-def _gram_eigh(A: Array) -> tuple[Array, Array]:
-    """Eigenpairs of ``A.T @ A``, descending; float32 rows are summed in float64, block by block."""
+def _unit(U: Array) -> float:
+    """Return 1, or a power of two near the largest entry where its square would leave the range of the dtype."""
+    largest = max(float(U.max()), -float(U.min()))
+    reach = 1e15 if U.dtype == np.float32 else 1e100
+    if largest == 0 or 1 / reach < largest < reach:
+        return 1.0
+    return 2.0 ** np.clip(np.floor(np.log2(largest)), -1000, 1000)  # the rest, a factor of 2**74 at most, does no harm
+
+
+def _gram_eigh(A: Array, unit: float = 1.0) -> tuple[Array, Array]:
+    """Eigenpairs of ``A.T @ A / unit**2``, descending; float32 rows are summed in float64, block by block."""
     gram = np.zeros((A.shape[1], A.shape[1]))
     for start in range(0, A.shape[0], _BLOCK):
         block = A[start : start + _BLOCK].astype(np.float64, copy=False)
+        block = block if unit == 1.0 else block / unit
         gram += block.T @ block
     values, vectors = np.linalg.eigh(gram)
     return values[::-1], vectors[:, ::-1]

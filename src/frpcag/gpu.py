@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from frpcag.backends.torch_backend import require_memory
-from frpcag.data.preprocess import validate_matrix
+from frpcag.data.preprocess import check_flags, validate_matrix
 from frpcag.factorize import RANK_TOL, _rank, check_n_components
 from frpcag.graphs.torch_graphs import TensorGraph
 from frpcag.graphs.torch_neighbors import BLOCK
@@ -82,6 +82,7 @@ def _neighbors(model: Any) -> int:
 
 def center_and_scale(X: Tensor, *, center: bool, scale: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Return what `frpcag.data.center_and_scale` does, of a tensor."""
+    check_flags(center=center, scale=scale)
     mean = torch.zeros(X.shape[1], dtype=torch.float64, device=X.device)
     std = torch.ones_like(mean)
     if center or scale:

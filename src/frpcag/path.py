@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from frpcag.data.preprocess import center_and_scale, restore
+from frpcag.data.preprocess import center_and_scale, restore, validate_matrix
 from frpcag.estimator import FRPCAG
-from frpcag.graphs import build_graph
+from frpcag.memory import require_memory_for
 from frpcag.problem import Problem, scale_free_gamma
 from frpcag.solvers import Solution, solve
 
@@ -70,14 +73,13 @@ def regularization_path(
     >>> [(point.gamma1, point.solution.gap <= 1e-3) for point in regularization_path(X, [0.1, 1.0], [0.5])]
     [(0.1, True), (1.0, True)]
     """
+    for name, gammas in (("gammas1", gammas1), ("gammas2", gammas2)):
+        _check_weights(name, gammas)
+    require_memory_for(X, n_neighbors)
+    X = validate_matrix(FRPCAG(), X, reset=True)
     Xc, mean, std = center_and_scale(X, center=center, scale=scale)
-    options = {"laplacian": laplacian, "random_state": random_state, "n_jobs": n_jobs}
-    G1, G2 = (
-        None
-        if method is None
-        else build_graph(Xc, axis=axis, method=method, n_neighbors=min(n_neighbors, Xc.shape[axis] - 1), **options)
-        for axis, method in enumerate((sample_graph, feature_graph))
-    )
+    model = FRPCAG(n_neighbors=n_neighbors, laplacian=laplacian, random_state=random_state, n_jobs=n_jobs)
+    G1, G2 = (model._graph(Xc, axis, method) for axis, method in enumerate((sample_graph, feature_graph)))
     for point in _walk(Xc, G1, G2, gammas1, gammas2, loss=loss, tol=tol, max_iter=max_iter, n_jobs=n_jobs):
         U = restore(point.solution.U.copy(), mean, std)
         yield replace(point, solution=replace(point.solution, U=U))
@@ -96,6 +98,13 @@ def _walk(X: Array, G1, G2, gammas1, gammas2, *, loss: str, delta: float = 1.0, 
             solution = solve(problem, U0=U, **options)
             U = solution.U
             yield PathPoint(float(gamma1), float(gamma2), solution)
+
+
+def _check_weights(name: str, values) -> None:
+    """Raise ValueError unless these are some finite numbers >= 0."""
+    numbers = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str)
+    if not numbers or len(values) == 0 or not all(isinstance(v, Real) and 0 <= float(v) < np.inf for v in values):
+        raise ValueError(f"{name}={values!r} must be a sequence of finite numbers >= 0, at least one.")
 
 
 class FRPCAGCV(FRPCAG):
@@ -189,6 +198,10 @@ class FRPCAGCV(FRPCAG):
 
     def fit(self, X, y=None):
         """Choose the gammas on part of the entries, then fit all of them; see :meth:`FRPCAG.fit`."""
+        _check_weights("multiples1", self.multiples1)
+        _check_weights("multiples2", self.multiples2)
+        if not isinstance(self.holdout, Real) or not 0 < float(self.holdout) < 1:
+            raise ValueError(f"holdout={self.holdout!r} must be a share in (0, 1) of the observed entries.")
         self._multiples = None
         return super().fit(X)
 
@@ -216,10 +229,13 @@ class FRPCAGCV(FRPCAG):
         ]
         options = {"tol": self.tol, "max_iter": self.max_iter, "n_jobs": self.n_jobs}
         results: dict[str, list[float]] = {name: [] for name in ("gamma1", "gamma2", "error", "gap")}
-        for point in _walk(shown, *graphs, *grids, loss=self.loss, delta=self.huber_delta, **options):
-            error = float(np.mean(np.abs(Xc - point.solution.U)[hidden]))
-            for name, value in zip(results, (point.gamma1, point.gamma2, error, point.solution.gap), strict=True):
-                results[name].append(value)
+        with warnings.catch_warnings():
+            # cv_results_ has the gap of every pair; only the last fit need reach it.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for point in _walk(shown, *graphs, *grids, loss=self.loss, delta=self.huber_delta, **options):
+                error = float(np.mean(np.abs(Xc - point.solution.U)[hidden]))
+                for name, value in zip(results, (point.gamma1, point.gamma2, error, point.solution.gap), strict=True):
+                    results[name].append(value)
         self.cv_results_ = {name: np.array(values) for name, values in results.items()}
         for i, unit in enumerate(units, start=1):
             self.cv_results_[f"multiple{i}"] = self.cv_results_[f"gamma{i}"] / (unit if unit > 0 else 1.0)
@@ -229,8 +245,6 @@ class FRPCAGCV(FRPCAG):
 
     def _hide(self, Xc: Array) -> Array:
         """Return a random share of the observed entries, never the last one of a row or column."""
-        if not 0 < self.holdout < 1:
-            raise ValueError(f"holdout={self.holdout!r} must be a share in (0, 1) of the observed entries.")
         seen = ~np.isnan(Xc)
         hidden = seen & (check_random_state(self.random_state).random_sample(Xc.shape) < self.holdout)
         hidden[(seen & ~hidden).sum(axis=1) == 0] = False

@@ -6,6 +6,7 @@ Samples are rows, so the paper's ``X`` is our ``X.T``. Every faster kernel is te
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,8 @@ class Problem:
         if X.ndim != 2 or 0 in X.shape:
             raise ValueError(f"X has shape {X.shape}; it must be a 2-D array with at least one row and column.")
         if X.dtype not in (np.float32, np.float64):
+            if X.dtype.kind not in "biufO":
+                raise ValueError(f"X has dtype {X.dtype}; it must hold real numbers, float32 or float64 best.")
             X = X.astype(np.float64)
         self._check_numbers()
         mask = self.mask
@@ -94,10 +97,10 @@ class Problem:
     def _check_numbers(self) -> None:
         if self.loss not in LOSSES:
             raise ValueError(f"loss={self.loss!r} is unknown; choose one of {', '.join(map(repr, LOSSES))}.")
-        if not (np.isfinite(self.delta) and self.delta > 0):
+        if not (isinstance(self.delta, Real) and np.isfinite(self.delta) and self.delta > 0):
             raise ValueError(f"delta={self.delta!r} must be a positive number.")
         for name, gamma in (("gamma1", self.gamma1), ("gamma2", self.gamma2)):
-            if not (np.isfinite(gamma) and gamma >= 0):
+            if not (isinstance(gamma, Real) and np.isfinite(gamma) and gamma >= 0) or isinstance(gamma, bool):
                 raise ValueError(f"{name}={gamma!r} must be a finite number >= 0; pass 0 to drop the term.")
 
     def transpose(self) -> Problem:
@@ -211,20 +214,39 @@ def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int) -> float:
     -----
     ``U = X`` is optimal while ``max |gradient(X)| <= 1``; the mean acts on the typical entry. Data times ``c`` gives
     gamma over ``c``, as the solution asks for. (The median would be zero on sparse images.) At most 2000 samples are
-    looked at, evenly spaced.
+    looked at, evenly spaced. Where neighbours agree, as duplicates do, the term has nothing to do, and gamma is 0.
     """
     if L is None:
         return 0.0
     if not isinstance(X, np.ndarray):
         from frpcag.torch_sparse import mean_pull
 
-        typical = 2 * mean_pull(L, X, axis=axis)
-        return 1.0 / typical if typical > 0 else 0.0
+        some: Any = X[:: max(1, len(X) // 2000)].double()
+        size, spread = (float(A.abs().nanmean()) for A in (some, some - some.nanmean()))
+        return _one_over(2 * mean_pull(L, X, axis=axis), size, spread, np.dtype(str(X.dtype).removeprefix("torch.")))
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), 2000)).astype(int))
     pull = _pull(L, X, rows) if axis == 0 else _pull(L, X[rows].T, np.arange(X.shape[1])).T
     at = ~np.isnan(X[rows])
-    typical = float(np.mean(np.abs(2 * pull[at]), dtype=np.float64)) if at.any() else 0.0
-    return 1.0 / typical if typical > 0 else 0.0
+    if not at.any():
+        return 0.0
+    with np.errstate(over="ignore"):  # an infinite mean is refused below
+        typical = float(np.mean(np.abs(2 * pull[at]), dtype=np.float64))
+        values = X[rows][at].astype(np.float64)
+        size, spread = (float(np.mean(np.abs(A))) for A in (values, values - np.mean(values)))
+    return _one_over(typical, size, spread, X.dtype)
+
+
+def _one_over(typical: float, size: float, spread: float, dtype: np.dtype) -> float:
+    """Return one over the typical pull; 0 where it is the rounding of the entries, or of edges that weigh nothing."""
+    # Among duplicates only the edges to far points pull, at weights down to 1e-12.
+    if typical <= max(4 * float(np.finfo(dtype).eps) * size, 1e-6 * spread):
+        return 0.0
+    if not (np.isfinite(typical) and np.isfinite(1.0 / typical)):
+        raise ValueError(
+            f"the entries of X, {size:.3g} in the mean, are too {'small' if typical < 1 else 'large'} for "
+            f"gamma='auto': one over their differences leaves the range of {dtype}; multiply X by a constant."
+        )
+    return 1.0 / typical
 
 
 def _pull(L: sp.csr_array, X: Array, rows: Array) -> Array:
@@ -326,6 +348,8 @@ def _observed(X: Array) -> Array | None:
 def _as_laplacian(L, n: int, name: str, axis: str):
     if L is None:
         return None
+    if not sp.issparse(L) and np.ndim(L) != 2:
+        raise ValueError(f"{name}={L!r} must be None or a sparse or dense matrix, the Laplacian of a graph.")
     L = sp.csr_array(L)
     if L.shape != (n, n):
         raise ValueError(f"{name} has shape {L.shape}; it must be ({n}, {n}), {axis} of X in both directions.")

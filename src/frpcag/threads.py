@@ -6,6 +6,7 @@ product rounds differently for every number of threads. Block sizes are constant
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,27 @@ def count_threads(n_jobs: int | None) -> int:
 
 
 _LIMIT = threading.Lock()
+_forked = False
+
+
+def _after_fork() -> None:
+    """Note in a forked child that it is one, and that no other thread of its own holds the lock."""
+    global _LIMIT, _forked
+    _LIMIT, _forked = threading.Lock(), True
+
+
+if hasattr(os, "register_at_fork"):  # there is no fork on Windows
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@contextmanager
+def openmp_after_fork() -> Iterator[None]:
+    """Hold OpenMP at one thread in a forked child: GNU's runtime waits there for threads that only the parent has."""
+    if not _forked:
+        yield
+        return
+    with threadpool_limits(1, user_api="openmp"):
+        yield
 
 
 @contextmanager

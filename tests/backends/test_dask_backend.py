@@ -287,6 +287,13 @@ def _tensors(value):
     return [tensor for item in items for tensor in _tensors(item)]
 
 
+@pytest.mark.parametrize("center", [True, False])
+def test_neighbours_that_agree_get_no_weight_as_on_one_machine(center):
+    X = np.repeat(points(p=1), 5, axis=1)  # five equal features
+    blocks = FRPCAG(center=center, backend="dask").fit(da.from_array(X, chunks=(100, -1)))
+    assert blocks.gamma2_ == FRPCAG(center=center).fit(X).gamma2_ == 0
+
+
 def test_unknown_kernels_are_refused():
     with pytest.raises(ValueError, match="kernels='cupy' is unknown; choose 'auto', 'numba', 'torch'"):
         DaskBackend(kernels="cupy")

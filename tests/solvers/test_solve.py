@@ -179,6 +179,15 @@ def test_callback_stops_early_with_a_valid_certificate(backend):
     assert_allclose(solution.gap, certificate(problem, solution.U).gap, atol=1e-9)
 
 
+@pytest.fixture
+def heard_ctrl_c():
+    """Hear the signal of Ctrl-C also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard_ctrl_c")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_ctrl_c_stops_with_a_valid_certificate(backend):
     problem = random_problem(15, n=40, p=30)

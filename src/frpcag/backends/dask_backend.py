@@ -209,16 +209,7 @@ class DaskBackend:
         layout = state.problem.layout
         shrink = shrinkage(state.problem, state.lam)  # type: ignore[arg-type]
         numbers = (state.lam, *shrink, momentum)
-        halos = self._halos(state, "pick_Y")
-        same = [None for _ in halos]
-        state.blocks = layout.map(
-            state.do("step_block"),
-            state.data,
-            [state.features for _ in same],
-            state.blocks,
-            halos,
-            [numbers for _ in same],
-        )
+        state.blocks = self._on_blocks(state, "step_block", "pick_Y", numbers)
         state.n_iter += 1
         sums = tree_sum(layout.cluster, layout.map(state.do("step_sums"), state.blocks))
         return StepScalars(*map(float, sums))
@@ -230,15 +221,7 @@ class DaskBackend:
         p = problem.X.shape[1]
         columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
         numbers = (LOSSES.index(problem.loss), problem.delta, lo, hi, columns)
-        halos = self._halos(state, "pick_U")
-        parts = layout.map(
-            state.do("gap_block"),
-            state.data,
-            [state.features for _ in halos],
-            state.blocks,
-            halos,
-            [numbers for _ in halos],
-        )
+        parts = self._on_blocks(state, "gap_block", "pick_U", numbers)
         data, VU, VX, VV, Vmax = tree_sum(layout.cluster, parts)
         bound = dual_bound(problem, VX=VX, VV=VV, g=VU / 2, Vmax=Vmax.value)  # type: ignore[arg-type]
         return Certificate(data + VU / 2, bound)
@@ -258,10 +241,14 @@ class DaskBackend:
             kernels = "torch" if all(layout.cluster.on_each_worker(_has_gpu)) else "numba"
         return partial(partial, _run, kernels)
 
-    def _halos(self, state: BlockState, pick: str) -> list[Any]:
+    def _on_blocks(self, state: BlockState, function: str, pick: str, numbers: tuple) -> list[Any]:
+        """Call a function on every block with its halo, rows that ``pick`` takes where they live."""
         if state.problem.L1 is None or state.problem.gamma1 == 0:
-            return [[] for _ in state.blocks]
-        return state.problem.L1.halo.fetch(state.blocks, state.do(pick))
+            halos: list[Any] = [[] for _ in state.blocks]
+        else:
+            halos = state.problem.L1.halo.fetch(state.blocks, state.do(pick))
+        features, shared = [state.features for _ in halos], [numbers for _ in halos]
+        return state.problem.layout.map(state.do(function), state.data, features, state.blocks, halos, shared)
 
     def _store(self, state: BlockState) -> Checkpoint | None:
         # Problems of NumPy arrays say nothing of the fit they belong to.

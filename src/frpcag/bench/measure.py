@@ -19,7 +19,7 @@ from typing import Any
 
 from frpcag.bench.contenders import Contender, Timed
 from frpcag.bench.peers import Task, shrink
-from frpcag.bench.run import _end_with_parent, _store, cell_key, read_records
+from frpcag.bench.run import cell_key, end_with_parent, read_records, store_record
 
 SETUP_LIMIT = 300.0  # seconds for imports, data, compilation and what a contender prepares
 QUICK, REPEATS = 0.5, 5  # a run shorter than this is repeated, and the median counts
@@ -67,7 +67,9 @@ def run_task(
                 found = {"status": OVER, "limit": limit, "note": "not run: over the limit with fewer samples"}
             else:
                 found = measure(task, cell, limit=limit, threads=threads)
-            record = _store(folder, cell, {"cell": cell, **found, "seconds": round(perf_counter() - start, 3)}, {})
+            record = store_record(
+                folder, cell, {"cell": cell, **found, "seconds": round(perf_counter() - start, 3)}, {}
+            )
             yield record
         if record.get("status") == OVER:
             too_slow.add(cell["model"])
@@ -118,7 +120,7 @@ def measure(task: Task, cell: dict, *, limit: float, threads: int) -> dict[str, 
 
 def _work(out: Connection, task: Task, contender: Contender, cell: dict, threads: int) -> None:
     """Measure in this process and send what was found; a word after every step lets the other side keep the time."""
-    _end_with_parent()
+    end_with_parent()
     warnings.simplefilter("ignore")  # graphs in several pieces, steps that ran out: the scores tell
     try:
         out.send(("record", _measure_here(out, task, contender, cell, threads)))

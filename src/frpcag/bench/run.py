@@ -89,14 +89,14 @@ def run_cells(experiment: Experiment, folder: Path, *, smoke: bool = False, n_jo
     todo = [cell for cell in experiment.cells(smoke) if cell_key(cell) not in done]
     if experiment.timed or n_jobs == 1:
         for cell in todo:
-            yield _store(folder, cell, *run_cell(experiment.measure, cell, one_thread=not experiment.timed))
+            yield store_record(folder, cell, *run_cell(experiment.measure, cell, one_thread=not experiment.timed))
         return
     # Spawned, not forked: a forked child would inherit locks held by threads that it does not have.
-    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         futures = {pool.submit(run_cell, experiment.measure, cell): cell for cell in todo}
         try:
             for future in as_completed(futures):
-                yield _store(folder, futures[future], *future.result())
+                yield store_record(folder, futures[future], *future.result())
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -113,13 +113,20 @@ def run_cell(measure: Measure, cell: dict, *, one_thread: bool = True) -> tuple[
     return {"cell": cell, **record, "seconds": round(perf_counter() - start, 3)}, arrays
 
 
-def _store(folder: Path, cell: dict, record: dict, arrays: dict[str, np.ndarray]) -> dict:
+def store_record(folder: Path, cell: dict, record: dict, arrays: dict[str, np.ndarray]) -> dict:
+    """Append a record to those of a folder, its arrays beside it, and return it; one of a failure is not stored."""
     if "error" in record:
         return record
     if arrays:
         file = arrays_file(folder, cell)
         file.parent.mkdir(exist_ok=True)
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        partial = file.with_suffix(".partial")
+        try:
+            with partial.open("wb") as out:
+                np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
+            partial.replace(file)
+        finally:
+            partial.unlink(missing_ok=True)
     with (folder / RECORDS).open("a+b") as out:
         if out.tell() and not _ends_with_newline(out):  # cut short by a crash
             out.write(b"\n")
@@ -127,7 +134,7 @@ def _store(folder: Path, cell: dict, record: dict, arrays: dict[str, np.ndarray]
     return record
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """End this process when the one that started it is gone: a killed run leaves nobody computing."""
     parent = parent_process()
 

@@ -51,7 +51,7 @@ def input_errors(file: Path) -> Iterator[None]:
             raise InputError(str(error)) from error
         raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions.") from error
     except (ValueError, ImportError) as error:
-        raise InputError(re.sub(r"\bX\b", lambda _: file.name, in_option_words(str(error)))) from error
+        raise InputError(re.sub(r"\bX\b(?!\.\w)", lambda _: file.name, in_option_words(str(error)))) from error
 
 
 def is_usage_error(error: BaseException) -> bool:
@@ -74,7 +74,8 @@ def error_line(error: BaseException) -> str:
     elif isinstance(error, Interrupted):
         text = "interrupted before there was a result; nothing was written."
     elif isinstance(error, MemoryError):
-        text = f"out of memory ({error}); pass --float32, fewer samples or fewer features."
+        said = str(error).partition(";")[0]  # behind it the library says how to go on, in its own words
+        text = f"out of memory ({said}); pass --float32, fewer samples or fewer features."
     else:
         text = f"unexpected {type(error).__name__}: {error}; run again with --debug to see where, and report it."
     return "error: " + " ".join(text.split())

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from frpcag import BackgroundSeparator
+from frpcag.background import BYTES_PER_ENTRY
 from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors
 from frpcag.cli.progress import Bar, collected_warnings, print_warnings
@@ -33,8 +34,6 @@ Array = np.ndarray
 
 _CLIP = "The clip"
 
-# Bytes that a fit holds for each pixel and channel of a frame; measured by benchmarks/video.py.
-BYTES_PER_PIXEL = 56
 # More frames than this do not make a better background.
 FIT_FRAMES = 1000
 # Frames of the contact sheet, and frames separated at a time.
@@ -189,7 +188,7 @@ def _frames_in_memory(frames: FrameSource, gigabytes: float) -> int:
     first = next(iter(frames), None)
     if first is None:
         raise InputError(f"{frames.name} holds no frame; there is nothing to separate.")
-    limit = int(gigabytes * 2**30 / (BYTES_PER_PIXEL * first.size))
+    limit = int(gigabytes * 2**30 / (BYTES_PER_ENTRY * first.size))
     if limit < 2:
         raise InputError(
             f"--max-memory={gigabytes:g} gigabytes hold fewer than two frames of {first.shape[1]} x {first.shape[0]}; "

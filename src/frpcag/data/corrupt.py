@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ def _choose_per_row(shape: tuple[int, int], fraction: float, rng: np.random.Rand
 
 
 def _copy_of(X: Any) -> Array:
-    X = np.array(X)
+    X = np.array(np.asarray(X))  # in two steps: tensors do not take a request for a copy
     if X.ndim != 2 or X.size == 0 or X.dtype.kind not in "biuf":
         raise ValueError(
             f"X has shape {X.shape} and dtype {X.dtype}; it must be a dense, non-empty, real matrix of shape "
@@ -186,8 +187,8 @@ def _copy_of(X: Any) -> Array:
 
 
 def _check_fraction(fraction: float) -> None:
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction={fraction} must lie in [0, 1]; for 25 per cent pass 0.25.")
+    if not isinstance(fraction, Real) or not 0 <= float(fraction) <= 1:
+        raise ValueError(f"fraction={fraction!r} must lie in [0, 1]; for 25 per cent pass 0.25.")
 
 
 def _check_shape(shape: tuple[int, int], p: int) -> tuple[int, int]:
@@ -202,5 +203,5 @@ def _check_shape(shape: tuple[int, int], p: int) -> tuple[int, int]:
 def _check_value(value: float, dtype: np.dtype, *, name: str = "value") -> None:
     with np.errstate(invalid="ignore", over="ignore"):
         held = np.asarray(value).astype(dtype)
-    if dtype.kind != "f" and held != value:
+    if (held != value) if dtype.kind != "f" else (np.isinf(held) and not np.isinf(value)):
         raise ValueError(f"{name}={value} cannot be held by X of dtype {dtype}; convert first, with X.astype(float).")

@@ -32,15 +32,18 @@ def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
     ndarray or csr_matrix of shape (n_samples, n_features)
         float32 where ``X`` is float32, float64 otherwise.
     """
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite="allow-nan",
-        ensure_min_samples=2 if reset else 1,
-        reset=reset,
-    )
+    if hasattr(X, "detach"):  # a tensor: its dtype is not NumPy's, and float32 would become float64
+        X = X.detach().cpu().numpy()
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of finite entries may leave the range
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+            reset=reset,
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isnan(X.sum()):  # one pass, no array of flags: the usual case
             return X
@@ -50,6 +53,13 @@ def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
         if len(empty) and (reset or what == "row"):
             raise ValueError(f"{what} {empty[0]} of X has no observed entry (NaN throughout); drop it.")
     return X
+
+
+def check_flags(**flags: Any) -> None:
+    """Raise ValueError for a switch that is neither True nor False, such as the word "no", which counts as true."""
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{name}={value!r} must be True or False.")
 
 
 def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array, Array]:
@@ -91,6 +101,7 @@ def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array
     >>> mean, std
     (array([2., 5.]), array([1., 1.]))
     """
+    check_flags(center=center, scale=scale)
     if sparse.issparse(X):
         X = out = X.astype(_float_dtype(X.dtype)).toarray(order="C")
     else:
@@ -101,13 +112,22 @@ def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array
             "sample; reshape it or add samples."
         )
     dtype = _float_dtype(X.dtype)
-    mean, std = _column_moments(X, eps=np.finfo(dtype).eps, with_mean=center or scale, with_std=scale)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        mean, std = _column_moments(X, eps=np.finfo(dtype).eps, with_mean=center or scale, with_std=scale)
     if not center:
         mean = np.zeros(X.shape[1])
     if out is None:
         out = np.empty(X.shape, dtype=dtype)
-    for rows in _row_blocks(X.shape):
-        out[rows] = (X[rows] - mean) / std
+    largest = np.zeros(X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows in _row_blocks(X.shape):
+            block = (X[rows] - mean) / std
+            largest = np.fmax(largest, np.fmax.reduce(np.abs(block), axis=0))
+            out[rows] = block
+        reach = float(np.maximum(largest, largest * std + np.abs(mean)).max())
+    # Sums of a few entries, such as X - U, must stay in the range of the dtype; an infinite std gives NaN here.
+    if not reach < float(np.finfo(dtype).max) / 16:
+        raise ValueError(f"X has entries at the end of the range of {dtype} ({reach:.3g}); divide X by a constant.")
     return out, mean, std
 
 

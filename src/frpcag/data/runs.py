@@ -100,12 +100,14 @@ def _put_in_place(partial: Path, target: Path) -> None:
         partial.rename(target)
         return
     old = _sibling(target, "partial-old")
-    target.rename(old)
     try:
+        target.rename(old)
         partial.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
     except BaseException:
-        old.rename(target)
+        if not target.exists():
+            old.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
         raise
-    shutil.rmtree(old, ignore_errors=True)
     if old.exists():
         logger.warning("The replaced run could not be deleted; it is left in %s.", old)

@@ -80,4 +80,11 @@ def _check_labels(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
             f"y_true has shape {y_true.shape} and y_pred {y_pred.shape}; both must be one label for each of "
             "the same samples, at least one; pass vectors of equal length."
         )
+    for name, labels in (("y_true", y_true), ("y_pred", y_pred)):
+        if labels.dtype.kind not in "biufUSO" or (labels.dtype.kind == "f" and not _whole(labels)):
+            raise ValueError(f"{name} holds {labels.dtype} that are no labels; pass whole numbers or words.")
     return y_true, y_pred
+
+
+def _whole(labels: np.ndarray) -> bool:
+    return bool(np.isfinite(labels).all() and (labels == np.floor(labels)).all())

@@ -86,6 +86,8 @@ def _checked(values: Any, truth: Any, name: str) -> tuple[Array, Array]:
             f"{name} has shape {values.shape} and truth {truth.shape}; they must agree and not be empty; pass the "
             "frames that have a mask."
         )
+    if values.dtype.kind not in "biuf" or truth.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has dtype {values.dtype} and truth {truth.dtype}; pass dense arrays of numbers.")
     if values.dtype.kind == "f" and not (np.isfinite(values).all() and values.min() >= 0):
         raise ValueError(f"{name} has entries that are negative or not finite; pass absolute values.")
     return values, truth

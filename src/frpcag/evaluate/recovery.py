@@ -39,6 +39,7 @@ def relative_error(U: Any, clean: Any) -> float:
         raise ValueError(
             f"U has shape {U.shape} and clean {clean.shape}; they must agree; pass the same samples and features."
         )
+    _check_finite(U=U, clean=clean)
     difference = total = 0.0
     for start in range(0, len(U), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
@@ -82,6 +83,7 @@ def outlier_scores(S: Any, mask: Any, *, threshold: float | None = None) -> dict
             f"S has shape {size.shape} and mask {mask.shape}; they must agree and not be empty; pass the "
             "mask of the same data."
         )
+    _check_finite(S=size)
     if threshold is None:
         threshold = max(3 * _MAD_TO_STD * float(np.median(size)), 1e-6 * float(size.max()))
     detected = size > threshold
@@ -96,3 +98,11 @@ def outlier_scores(S: Any, mask: Any, *, threshold: float | None = None) -> dict
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 1.0
+
+
+def _check_finite(**matrices: np.ndarray) -> None:
+    for name, A in matrices.items():
+        if A.dtype.kind not in "biuf" or not np.isfinite(A).all():
+            raise ValueError(
+                f"{name}, {A.dtype}, has entries that are missing, infinite or no numbers; leave them out."
+            )

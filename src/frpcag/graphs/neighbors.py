@@ -75,7 +75,7 @@ def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int 
         points = prepare_points(X, run)
         everyone = np.arange(len(points.Z))
         indices, distances = _brute_force(points, points, n_neighbors, run, skip=everyone)
-    return indices, distances * points.unit
+    return indices, points.lengths(distances)
 
 
 def query_neighbors(
@@ -112,7 +112,7 @@ def query_neighbors(
         points = prepare_points(X, run)
         queries = prepare_queries(rows, points, run)
         indices, distances = _brute_force(queries, points, n_neighbors, run)
-    return indices, distances * points.unit
+    return indices, points.lengths(distances)
 
 
 def approximate_neighbors(
@@ -165,7 +165,7 @@ def approximate_neighbors(
         points = prepare_points(X, run)
         candidates = _list_candidates(points, n_neighbors, rng, run)
         indices, distances = _best_candidates(points, candidates, n_neighbors, run)
-    return indices, distances * points.unit
+    return indices, points.lengths(distances)
 
 
 def pynndescent_neighbors(
@@ -194,7 +194,7 @@ def pynndescent_neighbors(
     candidates = descent.neighbor_graph[0].astype(np.int64)
     with block_pool(n_jobs) as run:
         indices, distances = _best_candidates(points, candidates, n_neighbors, run)
-    return indices, distances * points.unit
+    return indices, points.lengths(distances)
 
 
 def reduce_dimension(Z: NDArray[np.float32], *, rng: np.random.RandomState, run: Callable) -> NDArray[np.float32]:

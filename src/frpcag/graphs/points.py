@@ -29,6 +29,17 @@ class Points:
         """Length in ``X`` of a distance of 1 in ``Z``."""
         return self.largest * self.spread
 
+    def lengths(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return distances in ``Z`` as lengths in ``X``; infinite ones stay so, others must be finite in ``X`` too."""
+        with np.errstate(over="ignore"):
+            lengths = distances * self.unit
+        if (np.isinf(lengths) & np.isfinite(distances)).any():
+            raise ValueError(
+                f"X reaches {self.largest:.3g}; distances of such points leave the range of float64; divide X by a "
+                "constant."
+            )
+        return lengths
+
 
 def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
     """Return the rows of ``X``, centred and scaled, as float32.

@@ -19,7 +19,7 @@ from frpcag.graphs.gram import column_products, graph_from_products
 from frpcag.graphs.laplacian import check_laplacian
 from frpcag.halo import LocalGraph
 from frpcag.outofcore.prepared import Prepared, column_moments, fingerprint, keep, prepare, resume
-from frpcag.problem import Problem, _pull
+from frpcag.problem import Problem, _one_over, _pull
 from frpcag.solvers import Solution, solve
 
 Array = np.ndarray
@@ -67,7 +67,7 @@ def fit(model: Any, X: Any, clock: Any) -> Solution:
     model.feature_graph_ = _feature_graph(model, prepared, n, p, given[1])
     clock.lap("feature_graph")
     L2 = None if model.feature_graph_ is None else model.feature_graph_.laplacian
-    model.gamma1_, model.gamma2_ = _gammas(model, prepared, n, L2)
+    model.gamma1_, model.gamma2_ = _gammas(model, prepared, n, L2, dtype)
     clock.lap("gammas")
     null2 = None if model.feature_graph_ is None else model.feature_graph_.null_vector
     problem = BlockProblem(
@@ -159,7 +159,7 @@ def _feature_graph(model: Any, prepared: Prepared, n: int, p: int, given: Any) -
     )
 
 
-def _gammas(model: Any, prepared: Prepared, n: int, L2: sp.csr_array | None) -> tuple[float, float]:
+def _gammas(model: Any, prepared: Prepared, n: int, L2: sp.csr_array | None, dtype: np.dtype) -> tuple[float, float]:
     """Return the weights of the two graph terms, by the rule of `frpcag.problem.scale_free_gamma`."""
     gamma1, gamma2 = model._gammas(None, None, None)
     layout, graph = prepared.layout, prepared.graph
@@ -167,16 +167,21 @@ def _gammas(model: Any, prepared: Prepared, n: int, L2: sp.csr_array | None) -> 
     chosen = layout.map(np.isin, prepared.ids, [rows for _ in prepared.ids])
     if model.gamma1 == "auto" and graph is not None:
         halos = graph.halo.fetch(prepared.X, _pick)
-        gamma1 = _inverse_mean(tree_sum(layout.cluster, layout.map(_pull1, graph.parts, prepared.X, halos, chosen)))
+        sums = tree_sum(layout.cluster, layout.map(_pull1, graph.parts, prepared.X, halos, chosen))
+        gamma1 = _one_over_mean(sums, dtype)
     if model.gamma2 == "auto" and L2 is not None:
         shared = [L2 for _ in prepared.X]
-        gamma2 = _inverse_mean(tree_sum(layout.cluster, layout.map(_pull2, shared, prepared.X, chosen)))
+        gamma2 = _one_over_mean(tree_sum(layout.cluster, layout.map(_pull2, shared, prepared.X, chosen)), dtype)
     return gamma1, gamma2
 
 
-def _inverse_mean(sums: tuple[float, int]) -> float:
-    total, count = sums
-    return count / total if total > 0 else 0.0
+def _one_over_mean(sums: tuple[float, ...], dtype: np.dtype) -> float:
+    """Return one over the mean pull, by the rule of one machine; the spread is the standard deviation here."""
+    count = sums[-1]
+    if count == 0:
+        return 0.0
+    pull, size, mean, square = (total / count for total in sums[:-1])
+    return _one_over(pull, size, float(np.sqrt(max(square - mean**2, 0.0))), dtype)
 
 
 def _box(prepared: Prepared, null2: Array | None, p: int) -> tuple[float, float]:
@@ -224,7 +229,7 @@ def _finish(model: Any, dx: Any, prepared: Prepared, U: RowBlocks, output: str |
         setattr(model, f"{name}_", array)
 
 
-def _pull1(part: LocalGraph, X: Array, halo: Sequence[Array], chosen: Array) -> tuple[float, int]:
+def _pull1(part: LocalGraph, X: Array, halo: Sequence[Array], chosen: Array) -> tuple[float, ...]:
     everyone = np.concatenate([X, *halo])
     L = part.rows
     pointers = np.pad(L.indptr, (0, part.n_halo), mode="edge")  # the halo's own rows are not known here
@@ -232,15 +237,18 @@ def _pull1(part: LocalGraph, X: Array, halo: Sequence[Array], chosen: Array) -> 
     return _sum_observed(_pull(square, everyone, np.flatnonzero(chosen)), X[chosen])
 
 
-def _pull2(L2: sp.csr_array, X: Array, chosen: Array) -> tuple[float, int]:
+def _pull2(L2: sp.csr_array, X: Array, chosen: Array) -> tuple[float, ...]:
     if not chosen.any():
-        return 0.0, 0
+        return 0.0, 0.0, 0.0, 0.0, 0
     return _sum_observed(_pull(L2, X[chosen].T, np.arange(X.shape[1])).T, X[chosen])
 
 
-def _sum_observed(pull: Array, X: Array) -> tuple[float, int]:
+def _sum_observed(pull: Array, X: Array) -> tuple[float, ...]:
+    """Return the sums of |2 pull|, |X|, X and X^2 over what is observed, and how much that is."""
     at = ~np.isnan(X)
-    return float(np.sum(np.abs(2 * pull[at]), dtype=np.float64)), int(at.sum())
+    values = X[at].astype(np.float64)
+    parts = np.abs(2 * pull[at]), np.abs(values), values, np.square(values)
+    return (*(float(np.sum(part, dtype=np.float64)) for part in parts), int(at.sum()))
 
 
 def _range(X: Array, part: LocalGraph | None, columns: Array) -> tuple[Maximum, Maximum]:

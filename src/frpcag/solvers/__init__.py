@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import Backend, is_tensor, select_backend
+from frpcag.memory import require_memory
 from frpcag.problem import Array, Problem
 from frpcag.solvers.fista import fista
 from frpcag.solvers.stopping import STOPS, Progress, Solution, Stop
@@ -80,30 +82,31 @@ def solve(
     >>> solution.gap <= 1e-6
     True
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver={solver!r} is unknown; choose one of {', '.join(map(repr, SOLVERS))}.")
-    if stop not in STOPS:
-        raise ValueError(f"stop={stop!r} is unknown; choose one of {', '.join(map(repr, STOPS))}.")
-    if step not in ("lanczos", "paper"):
-        raise ValueError(f"step={step!r} is unknown; choose 'lanczos' or 'paper'.")
-    if not (np.isfinite(tol) and tol >= 0):
+    _check_choices(solver=solver, stop=stop, step=step, backend=backend, callback=callback)
+    if not _is_number(tol) or tol < 0:
         raise ValueError(f"tol={tol!r} must be a finite number >= 0.")
-    if int(max_iter) != max_iter or max_iter < 1:
+    if not _is_number(max_iter) or int(max_iter) != max_iter or max_iter < 1:
         raise ValueError(f"max_iter={max_iter!r} must be an integer >= 1.")
     if U0 is not None and not is_tensor(U0):
         U0 = np.asarray(U0)
         if U0.shape != problem.X.shape or not np.isfinite(U0).all():
             raise ValueError(f"U0 has shape {U0.shape}; it must be finite and of the shape of X, {problem.X.shape}.")
+    if isinstance(problem.X, np.ndarray):  # X in graph order, U and both Y
+        require_memory(4 * problem.X.nbytes, f"solving for X with shape {problem.X.shape} in {problem.X.dtype}")
     # The kernels walk along rows: the longer dimension goes there.
     flip = problem.X.shape[0] < problem.X.shape[1] and hasattr(problem, "transpose")  # row blocks have none
-    solution = SOLVERS[solver](
-        problem.transpose() if flip else problem,
-        select_backend(backend, n_jobs=n_jobs, X=problem.X) if isinstance(backend, str) else backend,
-        stop=Stop(stop, tol, int(max_iter), callback),
-        restart=restart,
-        step=step,
-        U0=U0.T if flip and U0 is not None else U0,
-    )
+    chosen = select_backend(backend, n_jobs=n_jobs, X=problem.X) if isinstance(backend, str) else backend
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
+        solution = SOLVERS[solver](
+            problem.transpose() if flip else problem,
+            chosen,
+            stop=Stop(stop, float(tol), int(max_iter), callback),
+            restart=restart,
+            step=step,
+            U0=U0.T if flip and U0 is not None else U0,
+        )
+    if not np.isfinite([solution.objective, solution.gap]).all():
+        raise ValueError(_out_of_range(problem))
     if flip:
         U: Any = solution.U
         solution.U = U.T.contiguous() if is_tensor(U) else np.ascontiguousarray(U.T)
@@ -121,3 +124,36 @@ def solve(
         return solution
     warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return solution
+
+
+def _check_choices(*, solver, stop, step, backend, callback) -> None:
+    """Raise ValueError for words that are unknown, and for a backend or a callback that cannot be one."""
+    words: tuple[tuple[str, Any, Any], ...] = (
+        ("solver", solver, SOLVERS),
+        ("stop", stop, STOPS),
+        ("step", step, ("lanczos", "paper")),
+    )
+    for name, value, known in words:
+        if not (isinstance(value, str) and value in known):
+            raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, known))}.")
+    if not (isinstance(backend, str) or hasattr(backend, "load")):
+        raise ValueError(f"backend={backend!r} is unknown; pass 'auto', the name of a backend, or a Backend.")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r} must be None or a function of one argument, a Progress.")
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+
+
+def _out_of_range(problem) -> str:
+    """Return what to say when sums over the problem have left the range of floating-point numbers."""
+    X = problem.X
+    size = ""
+    if isinstance(X, np.ndarray):
+        size = f", up to {float(np.nanmax(np.abs(X))):.3g} in {X.dtype},"
+    return (
+        f"the entries of X{size} and gamma1={problem.gamma1:.3g}, gamma2={problem.gamma2:.3g} are too large together: "
+        "their products leave the range of the numbers. Divide X by its largest entry, with gammas times the same, or "
+        "pass gamma='auto'; float64 reaches further than float32."
+    )

@@ -1,0 +1,124 @@
+"""The memory guard: a fit that cannot fit says so before it starts, with the bytes; one that fits is let through."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from frpcag import FRPCAG, BackgroundSeparator, FRPCAGClustering, Problem, memory, regularization_path, solve
+
+GIB = 2**30
+FITS = {
+    "fit": lambda X: FRPCAG().fit(X),
+    "clustering": lambda X: FRPCAGClustering(2).fit(X),
+    "path": lambda X: list(regularization_path(X, [1.0], [1.0])),
+}
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_a_huge_sparse_matrix_is_refused_at_once_with_the_bytes(fit):
+    # 745 GiB once dense; the sparse matrix itself holds nothing.
+    X = sp.csr_array((10**6, 10**5))
+    with pytest.raises(
+        MemoryError, match=r"shape \(1000000, 100000\) in float64 .* needs about 3\.\d TiB, but .* free"
+    ):
+        FITS[fit](X)
+
+
+def test_the_message_names_the_way_out(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 20 * GIB)
+    X = np.broadcast_to(np.float32(0), (10**6, 10**4))  # no memory of its own
+    with pytest.raises(MemoryError, match=r"20\.0 GiB are free; pass float32, fewer rows .* or a Dask array"):
+        FRPCAG().fit(X)
+
+
+def test_frames_and_problems_are_guarded_too(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 80 * 2**20)
+    with pytest.raises(MemoryError, match=r"frames with shape \(150, 200, 200\)"):
+        BackgroundSeparator().fit(np.zeros((150, 200, 200), np.uint8))
+    X = np.zeros((60_000, 100))
+    with pytest.raises(MemoryError, match=r"solving for X with shape \(60000, 100\) in float64"):
+        solve(Problem(X, None, None, 0.0, 0.0))
+
+
+def test_small_fits_do_not_look_at_the_machine(monkeypatch):
+    def look():
+        raise AssertionError("looked")
+
+    monkeypatch.setattr(memory, "available_bytes", look)
+    FRPCAG(tol=0.5).fit(np.random.default_rng(0).normal(size=(50, 20)))
+
+
+def test_nothing_is_refused_where_the_system_does_not_say(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: None)
+    memory.require_memory(10**18, "much")
+
+
+def test_the_command_line_says_it_in_one_line(monkeypatch, tmp_path):
+    from typer.testing import CliRunner
+
+    from frpcag.cli.main import app
+
+    np.save(tmp_path / "X.npy", np.zeros((4000, 400)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
+    result = CliRunner().invoke(app, ["fit", "X.npy"])
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "out of memory (a fit of X with shape (4000, 400)" in result.stderr
+    assert "pass --float32" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        ({"max": "max", "current": "5", "stat": "inactive_file 0"}, None),
+        ({"max": "1000", "current": "700", "stat": "anon 1\ninactive_file 50"}, 350),
+        ({"max": "1000", "current": "2000", "stat": "inactive_file 0"}, 0),
+        ({}, None),
+    ],
+)
+def test_the_limit_of_a_container_counts_without_its_cache(files, free, tmp_path):
+    for name, text in files.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert memory._group_left(tmp_path, "memory.max", "memory.current", "inactive_file") == free
+
+
+def test_a_system_without_proc_gives_its_memory_or_none(monkeypatch):
+    def missing():
+        raise FileNotFoundError
+
+    monkeypatch.setattr(memory, "_meminfo", missing)
+    assert memory.available_bytes() is None or memory.available_bytes() > 0
+    monkeypatch.delattr(memory.os, "sysconf", raising=False)
+    assert memory.available_bytes() is None
+
+
+MEASURE = """
+import sys, numpy as np
+from frpcag import FRPCAG
+n, p, dtype = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+rng = np.random.default_rng(0)
+FRPCAG(tol=0.5).fit(rng.normal(size=(50, 20)).astype(dtype))
+X = rng.standard_normal((n, p), dtype=dtype)
+open("/proc/self/clear_refs", "w").write("5")  # forget the peak
+status = lambda name: next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith(name))
+before = status("VmRSS")
+FRPCAG(tol=0.5).fit(X)
+print(status("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+@pytest.mark.parametrize(
+    ("n", "p", "dtype"), [(20_000, 400, "float32"), (300, 15_000, "float32"), (2000, 2000, "float64")]
+)
+def test_the_formula_is_about_what_a_fit_takes(n, p, dtype):
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(n), str(p), dtype], capture_output=True, text=True)
+    if "clear_refs" in done.stderr:
+        pytest.skip("the peak of this process cannot be reset here")
+    assert done.returncode == 0, done.stderr
+    assert 0.8 <= memory.needed_bytes(n, p, dtype) / int(done.stdout) <= 1.6
