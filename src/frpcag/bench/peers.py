@@ -261,7 +261,7 @@ def _clustering_settings(quick: bool) -> list[dict]:
 def _missing_settings(quick: bool) -> list[dict]:
     if quick:
         return _product(["digits-400"], ["nan30"])
-    return _product(_images("usps-1500", "orl"), ("nan30", "nanblock30", "nan30+salt5"))
+    return _product(_images("usps-1500", "orl"), ("nan30", "nanblock15", "nan30+salt5"))
 
 
 def _row_settings(quick: bool) -> list[dict]:
