@@ -62,6 +62,14 @@ def test_one_graph_leaves_one_gamma_to_choose(graphs):
     assert len(model.cv_results_["error"]) == 5
 
 
+@pytest.mark.parametrize("draw", [np.random.RandomState(0).random_sample, np.random.default_rng(0).random])
+def test_entries_are_held_out_also_where_the_same_seed_chose_what_is_missing(draw):
+    X = np.random.default_rng(5).normal(size=(60, 20))
+    X[draw(X.shape) < 0.3] = np.nan
+    hidden = FRPCAGCV(random_state=0)._hide(X)
+    assert hidden[~np.isnan(X)].mean() == pytest.approx(0.1, abs=0.03)
+
+
 @pytest.mark.parametrize("holdout", [0.0, 1.0, -0.1])
 def test_an_impossible_share_to_hide_is_named(holdout):
     with pytest.raises(ValueError, match=f"holdout={holdout}"):

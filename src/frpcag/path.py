@@ -246,7 +246,9 @@ class FRPCAGCV(FRPCAG):
     def _hide(self, Xc: Array) -> Array:
         """Return a random share of the observed entries, never the last one of a row or column."""
         seen = ~np.isnan(Xc)
-        hidden = seen & (check_random_state(self.random_state).random_sample(Xc.shape) < self.holdout)
+        # A generator of another kind: numbers drawn from the same seed may have chosen what is missing.
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        hidden = seen & (rng.random(Xc.shape) < self.holdout)
         hidden[(seen & ~hidden).sum(axis=1) == 0] = False
         hidden[:, (seen & ~hidden).sum(axis=0) == 0] = False
         return hidden
