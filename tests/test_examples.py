@@ -34,7 +34,7 @@ CLAIMS = {
     "gammas": lambda x: (
         x["worst_gap"] <= 1e-3
         and x["distance"][2, 2] < 1.1 * x["distance"].min()
-        and x["by_cv"] > 1.5 * x["distance"][2, 2]
+        and x["distance"][2, 2] < x["by_cv"] < 0.7 * x["as_given"]
     ),
     "missing_values": lambda x: (
         min(x["imputers"], key=lambda name: x["errors"][0.3, name]) == "RobustGraphImputer"

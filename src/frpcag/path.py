@@ -112,9 +112,9 @@ class FRPCAGCV(FRPCAG):
 
     A share of the observed entries is hidden, graphs are built and the problem solved without them over a grid of
     gammas, warm-started; the pair with the smallest mean absolute error on the hidden entries is then used on all
-    data. Absolute errors, because hidden entries may themselves be corrupted. Right for filling in missing values. It
-    says little about how strongly to clean gross errors that nobody marked, and clusters want more smoothing than
-    prediction does: for these keep :class:`FRPCAG`.
+    data. Absolute errors, because hidden entries may themselves be corrupted. Right for filling in missing values. For
+    gross errors that nobody marked, and for clusters, which want more smoothing than prediction does, start with the
+    automatic gammas of :class:`FRPCAG`.
 
     Parameters
     ----------
