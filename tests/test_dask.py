@@ -20,6 +20,7 @@ from distributed import Client, LocalCluster
 from frpcag import FRPCAG, build_graph
 from frpcag.backends.dask_backend import DaskBackend
 from frpcag.checkpoint import Checkpoint
+from frpcag.cluster import Cluster
 
 pytestmark = [
     pytest.mark.dask,
@@ -121,6 +122,12 @@ def test_a_worker_killed_in_mid_run_costs_no_bit_of_the_result(client, tmp_path)
     client.wait_for_workers(2, timeout=120)
 
 
+def test_workers_are_found_while_the_client_refreshes_what_it_knows(client):
+    often = dask.config.set({"distributed.client.scheduler-info-interval": "1 ms"})
+    with often, Client(client.scheduler.address, set_as_default=False) as restless:
+        assert {len(Cluster(restless).workers()) for _ in range(200)} == {2}
+
+
 def test_a_worker_that_joins_late_gets_blocks_and_changes_no_bit(client, tmp_path):
     X, chunks = samples(), (50, 40, 60, 50, 40)
     options = {"tol": 1e-4, "random_state": 0}
@@ -129,7 +136,7 @@ def test_a_worker_that_joins_late_gets_blocks_and_changes_no_bit(client, tmp_pat
 
     def scale_up(progress):
         if progress.n_iter == 3:
-            held["before"] = set(client.scheduler_info()["workers"])
+            held["before"] = set(client.nthreads())
             client.cluster.scale(3)
             client.wait_for_workers(3, timeout=120)
         if progress.n_iter == 8:

@@ -61,8 +61,10 @@ class Cluster:
 
     def workers(self) -> list[Any]:
         """Return the addresses of the workers there are now, at least one."""
-        self.client.wait_for_workers(1)
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        # Not by scheduler_info: the client's own refresh, which lists no workers, may come between call and answer.
+        while not (workers := self.client.nthreads()):
+            self.client.wait_for_workers(1)
+        return sorted(workers)
 
     def on_each_worker(self, function: Callable) -> list[Any]:
         """Return what a function says on every worker."""
