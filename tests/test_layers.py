@@ -10,7 +10,7 @@ import frpcag
 ROOT = Path(frpcag.__file__).parent
 
 # Leaves of one concern each, which any layer may import.
-LEAVES = {"spectrum", "threads", "torch_sparse", "cluster", "halo", "checkpoint", "memory", "clock"}
+LEAVES = {"spectrum", "threads", "torch_sparse", "cluster", "halo", "checkpoint", "memory", "clock", "atomic"}
 SPINE = {"data", "graphs", "problem", "solvers", "factorize"}
 ALLOWED = {
     "problem": set(),
@@ -23,6 +23,7 @@ ALLOWED = {
     "threads": set(),
     "memory": set(),
     "clock": set(),
+    "atomic": set(),
     "torch_sparse": set(),
     "cluster": set(),
     "halo": set(),

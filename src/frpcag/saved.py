@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from frpcag.atomic import atomic_file
 from frpcag.graphs import Graph
 
 Array = np.ndarray
@@ -55,15 +54,9 @@ class SavedModel:
         writer = _Writer()
         header = {"format": FORMAT, "version": VERSION, "writer": _version(), **writer.model(self)}
         text = json.dumps(header)
-        target = Path(path)
-        partial = target.with_name(f"{target.name}.partial-{secrets.token_hex(4)}")
-        try:
-            with partial.open("wb") as file:
-                parts: dict[str, Any] = {"header": text, "digest": _digest(text, writer.arrays), **writer.arrays}
-                np.savez(file, **parts)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        parts: dict[str, Any] = {"header": text, "digest": _digest(text, writer.arrays), **writer.arrays}
+        with atomic_file(path) as partial, partial.open("wb") as file:
+            np.savez(file, **parts)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from frpcag.atomic import atomic_file
 from frpcag.bench import clustering, paper, speed, theory, videos
 from frpcag.bench.grid import CORRUPTIONS, GRAPH_TYPES, LABEL_FREE, PAPER_MODELS, clustering_cells
 from frpcag.bench.run import Experiment, cell_key, read_records
@@ -121,7 +122,8 @@ def render(experiment: Experiment, folder: Path, *, smoke: bool = False) -> str 
     if not records:
         return None
     text = experiment.render(records, folder)
-    (folder / f"{experiment.name}.md").write_text(text)
+    with atomic_file(folder / f"{experiment.name}.md") as partial:
+        partial.write_text(text)
     return text
 
 
@@ -133,4 +135,5 @@ def write_results(page: Path, tables: dict[str, str]) -> None:
         if begin in text and end in text:
             head, _, rest = text.partition(begin)
             text = head + begin + table + rest[rest.index(end) :]
-    page.write_text(text)
+    with atomic_file(page) as partial:
+        partial.write_text(text)

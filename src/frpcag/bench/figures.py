@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from frpcag.atomic import atomic_file
 from frpcag.bench.run import arrays_file
 
 NONE = "-"
@@ -45,5 +46,6 @@ def save(figure, file: Path) -> None:
     """Write a figure and forget it."""
     import matplotlib.pyplot as plt
 
-    figure.savefig(file, dpi=110)
+    with atomic_file(file) as partial:
+        figure.savefig(partial, dpi=110)
     plt.close(figure)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from frpcag.atomic import atomic_file
 from frpcag.bench.figures import NONE, markdown_table, new_figure, save
 from frpcag.bench.measure import OK, OVER
 from frpcag.bench.peers import TASKS, Task
@@ -165,7 +166,8 @@ def render_peers(folder: Path, names: list[str] | None = None) -> dict[str, str]
             continue
         figure = f"\n![{task.title}]({folder.name}/{name}.png)\n"
         tables[name] = f"{task.note}\n\n{markdown_table(head, rows)}{figure}"
-        (folder / f"{name}.md").write_text(f"{task.title}\n\n{task.note}\n\n{markdown_table(head, rows)}")
+        with atomic_file(folder / f"{name}.md") as file:
+            file.write_text(f"{task.title}\n\n{task.note}\n\n{markdown_table(head, rows)}")
         (_draw_growth if task.grows else _draw_task)(task, by_setting(task, records), folder)
     if tables:
         tables[SUMMARY] = summary(records)

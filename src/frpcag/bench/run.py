@@ -20,6 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from frpcag.atomic import atomic_file
+
 RECORDS = "records.jsonl"
 Measure = Callable[[dict], tuple[dict, dict[str, np.ndarray]]]
 
@@ -120,13 +122,8 @@ def store_record(folder: Path, cell: dict, record: dict, arrays: dict[str, np.nd
     if arrays:
         file = arrays_file(folder, cell)
         file.parent.mkdir(exist_ok=True)
-        partial = file.with_suffix(".partial")
-        try:
-            with partial.open("wb") as out:
-                np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
-            partial.replace(file)
-        finally:
-            partial.unlink(missing_ok=True)
+        with atomic_file(file) as partial:
+            np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
     with (folder / RECORDS).open("a+b") as out:
         if out.tell() and not _ends_with_newline(out):  # cut short by a crash
             out.write(b"\n")

@@ -10,11 +10,11 @@ from urllib.parse import quote
 import numpy as np
 import typer
 
+from frpcag.atomic import RUN_FILE
 from frpcag.cli import options
 from frpcag.cli.errors import InputError
 from frpcag.cli.runs import percent, print_json, read_run
 from frpcag.data.preprocess import center_and_scale
-from frpcag.data.runs import RUN_FILE
 from frpcag.data.video import FrameSource
 from frpcag.graphs import Graph, build_graph
 from frpcag.inspect import OutlierShares

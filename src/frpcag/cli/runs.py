@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import Any
 
 import frpcag
+from frpcag.atomic import RUN_FILE, atomic_folder
 from frpcag.cli.errors import InputError
-from frpcag.data.runs import RUN_FILE, atomic_folder
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "matplotlib")
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import fetch_openml
 
+from frpcag.atomic import atomic_file
+
 Array = np.ndarray
 
 # OpenML's number of each data set. The views of MFEAT are in the order of the UCI archive.
@@ -53,12 +55,8 @@ def fetch_dataset(name: str, folder: str | os.PathLike, *, fetch: Callable = fet
         arrays["view"] = np.repeat(np.arange(len(views)), [view.data.shape[1] for view in views])
         arrays["view_names"] = np.array(MFEAT_VIEWS)
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(".partial.npz")
-    try:
+    with atomic_file(file) as partial:
         np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
-        partial.rename(file)
-    finally:
-        partial.unlink(missing_ok=True)
     return file
 
 

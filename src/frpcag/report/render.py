@@ -12,6 +12,7 @@ from typing import Any
 
 import jinja2
 
+from frpcag.atomic import atomic_file
 from frpcag.report import words
 from frpcag.report.diagnostics import corruption, diagnose
 from frpcag.report.figures import DARK, LIGHT, draw_figures
@@ -126,13 +127,9 @@ def write_report(path: str | os.PathLike, fit: Fit) -> Path:
         The file.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with atomic_file(path) as partial:
         partial.touch()  # say early that it cannot be written
         partial.write_text(render_report(fit), encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
     return path
 
 

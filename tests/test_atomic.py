@@ -1,8 +1,11 @@
-"""Run folders appear whole or not at all, and never at the cost of anything else."""
+"""Files and run folders appear whole or not at all, and never at the cost of anything else."""
+
+from pathlib import Path
 
 import pytest
 
-from frpcag.data import atomic_folder, runs
+from frpcag.atomic import atomic_file
+from frpcag.data import atomic_folder
 
 
 def write_run(path, *, content="new", **options):
@@ -85,14 +88,14 @@ def test_overwrite_that_fails_leaves_the_old_run(tmp_path):
 
 def test_failed_rename_puts_the_old_run_back(tmp_path, monkeypatch):
     write_run(tmp_path / "run", content="old")
-    rename = runs.Path.rename
+    rename = Path.rename
 
     def broken(self, target):
         if ".partial-" in self.name and "old" not in self.name:
             raise OSError("disk gone")
         return rename(self, target)
 
-    monkeypatch.setattr(runs.Path, "rename", broken)
+    monkeypatch.setattr(Path, "rename", broken)
     with pytest.raises(OSError, match="disk gone"):
         write_run(tmp_path / "run", overwrite=True)
     assert listing(tmp_path) == ["run"]
@@ -129,3 +132,30 @@ def test_folder_that_appears_meanwhile_is_kept(tmp_path):
         race()
     assert listing(tmp_path) == ["run"]
     assert listing(path) == ["theirs"]
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    file = tmp_path / "page.md"
+    file.write_text("old")
+    with atomic_file(file) as partial:
+        partial.write_text("new")
+        assert file.read_text() == "old"
+        assert partial.suffix == ".md"
+    assert file.read_text() == "new"
+    assert listing(tmp_path) == ["page.md"]
+
+
+def write_half(file, error):
+    with atomic_file(file) as partial:
+        partial.write_text("half")
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_file_cut_short_leaves_the_old_one(tmp_path, error):
+    file = tmp_path / "page.md"
+    file.write_text("old")
+    with pytest.raises(error):
+        write_half(file, error)
+    assert file.read_text() == "old"
+    assert listing(tmp_path) == ["page.md"]

@@ -1,4 +1,4 @@
-"""Run folders that are written whole or not at all."""
+"""Files and run folders that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,29 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 RUN_FILE = "run.json"
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike) -> Iterator[Path]:
+    """Give the path of a file to write, of the same ending, that becomes ``path`` if the block ends well.
+
+    Parameters
+    ----------
+    path : path
+        The file to make or to replace. Whatever ends the block leaves the one that was there.
+
+    Yields
+    ------
+    Path
+        A file beside ``path`` that does not exist yet.
+    """
+    target = Path(path)
+    partial = target.with_name(f"{target.stem}.partial-{secrets.token_hex(4)}{target.suffix}")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager
