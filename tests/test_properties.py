@@ -134,6 +134,25 @@ def test_a_constant_row_added_to_centred_data_is_added_to_the_clean_part(seed):
     assert_allclose(moved.low_rank_, FRPCAG(**TIGHT).fit(X).low_rank_ + shift, atol=1e-3)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba", "torch"])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_a_level_that_no_graph_sees_costs_no_digits(backend, missing):
+    # The square of the level is some 10^7 times that of the spread: one over the rounding of float32.
+    if backend == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    rng = np.random.default_rng(0)
+    X = (clusters(0, 60, 20) + 10_000).astype(np.float32)
+    X[rng.random(X.shape) < missing] = np.nan
+    model = FRPCAG(center=False, laplacian="combinatorial", backend=backend).fit(X)
+    laplacians = (model.sample_graph_.laplacian, model.feature_graph_.laplacian)
+    level = Problem(X.astype(float) - 10_000, *laplacians, model.gamma1_, model.gamma2_)
+    best = solve(level, tol=1e-6, max_iter=5000)
+    assert model.converged_
+    assert_allclose(objective(level, model.low_rank_.astype(float) - 10_000), model.objective_, rtol=1e-4)
+    assert best.objective >= model.objective_ * (1 - model.duality_gap_) * (1 - 1e-4)
+    assert (model.low_rank_ == X).mean() > 0.1
+
+
 def test_duplicate_rows_get_equal_clean_rows():
     # Each row nearly twice and K = 1: the twin is the one neighbour, the graph is made of pairs, and no tie is broken.
     # At the optimum |2 gamma1 w (u - u')| <= 1, so that twins differ by 1 / (2 gamma1 w) at most.

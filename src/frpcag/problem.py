@@ -332,6 +332,36 @@ def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
     return float(np.nanmin(Z)), float(np.nanmax(Z)), rows, columns
 
 
+def common_level(problem: Problem) -> float:
+    """Return a level that all entries share and no term sees, where it would cost digits; else 0.
+
+    Combinatorial Laplacians take constants to zero, so ``X - c`` has the solution ``U - c`` and the same objective. But
+    ``<L U, U>`` loses its digits where the level is large against the spread: its square, times the rounding of the
+    numbers, is then of the size of what is left.
+    """
+    if not all(_ignores_levels(*term) for term in ((problem.L1, problem.null1), (problem.L2, problem.null2))):
+        return 0.0
+    X: Any = problem.X
+    some = X[:: max(1, len(X) // 2000)]
+    some = np.asarray(some if isinstance(some, np.ndarray) else some.cpu(), dtype=np.float64)
+    some = some[~np.isnan(some)]
+    if not some.size:
+        return 0.0
+    level = float(some.mean())
+    spread = float(np.abs(some - level).mean())
+    eps = float(np.finfo(str(X.dtype).removeprefix("torch.")).eps)
+    return level if eps * level**2 > 1e-5 * spread**2 else 0.0
+
+
+def _ignores_levels(L: Any, null: Any) -> bool:
+    """Say whether a Laplacian takes constants to zero; without a null vector it is tried."""
+    if L is None:
+        return True
+    if null is not None:
+        return bool((null == null[0]).all())
+    return sp.issparse(L) and float(np.abs(L.sum(axis=1)).max()) <= 1e-6 * float(np.abs(L.data).max(initial=0.0))
+
+
 def _observed(X: Array) -> Array | None:
     """Return where ``X`` is observed, None for everywhere."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import Backend, is_tensor, select_backend
 from frpcag.memory import require_memory
-from frpcag.problem import Array, Problem
+from frpcag.problem import Array, Problem, common_level
 from frpcag.solvers.fista import fista
 from frpcag.solvers.stopping import STOPS, Progress, Solution, Stop
 from frpcag.solvers.tikhonov import tikhonov
@@ -93,8 +94,14 @@ def solve(
             raise ValueError(f"U0 has shape {U0.shape}; it must be finite and of the shape of X, {problem.X.shape}.")
     if isinstance(problem.X, np.ndarray):  # X in graph order, U and both Y
         require_memory(4 * problem.X.nbytes, f"solving for X with shape {problem.X.shape} in {problem.X.dtype}")
+    whole = hasattr(problem, "transpose")  # row blocks are not
+    level = common_level(problem) if whole else 0.0
+    given = problem
+    if level:
+        problem = replace(given, X=given.X - level, mask=None)  # NaN in X says the same
+        U0 = None if U0 is None else U0 - level
     # The kernels walk along rows: the longer dimension goes there.
-    flip = problem.X.shape[0] < problem.X.shape[1] and hasattr(problem, "transpose")  # row blocks have none
+    flip = whole and problem.X.shape[0] < problem.X.shape[1]
     chosen = select_backend(backend, n_jobs=n_jobs, X=problem.X) if isinstance(backend, str) else backend
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
         solution = SOLVERS[solver](
@@ -106,10 +113,14 @@ def solve(
             U0=U0.T if flip and U0 is not None else U0,
         )
     if not np.isfinite([solution.objective, solution.gap]).all():
-        raise ValueError(_out_of_range(problem))
+        raise ValueError(_out_of_range(given))
+    U: Any = solution.U
     if flip:
-        U: Any = solution.U
-        solution.U = U.T.contiguous() if is_tensor(U) else np.ascontiguousarray(U.T)
+        U = U.T.contiguous() if is_tensor(U) else np.ascontiguousarray(U.T)
+    if level:
+        U, kept = U + level, problem.X == U  # entries kept as they were stay so, to the last bit
+        U[kept] = given.X[kept]
+    solution.U = U
     if solution.status == "max_iter":
         message = (
             f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative "
