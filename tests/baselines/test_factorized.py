@@ -69,7 +69,7 @@ def test_glpca_with_graph_weight_alone_is_the_spectral_embedding():
 
 def test_glpca_with_graph_weight_alone_keeps_the_parts_of_the_graph_apart(monkeypatch):
     monkeypatch.setattr(factorized, "_LANCZOS_NODES", 10)
-    parts = sp.csr_array(sp.block_diag([np.ones((10, 10))] * 10))
+    parts = sp.block_diag([sp.coo_array(np.ones((10, 10)))] * 10, format="csr")
     model = GLPCA(5, beta=1, sample_graph=parts).fit(centred(n=100))
     assert_allclose(model.eigenvalues_, 0, atol=1e-12)
     W = model.embedding_[::10]  # one row of each part
@@ -171,7 +171,7 @@ def test_the_first_update_of_gnmf_is_that_of_cai():
 
 def test_a_heavy_graph_pulls_linked_samples_together():
     X = positive()
-    pairs = sp.csr_array(sp.block_diag([np.ones((2, 2)) - np.eye(2)] * 20))
+    pairs = sp.block_diag([sp.coo_array(np.ones((2, 2)) - np.eye(2))] * 20, format="csr")
     spread = {}
     for gamma in (0.0, 1000.0):
         W = GNMF(3, gamma=gamma, sample_graph=pairs, max_iter=2000, random_state=0).fit(X).embedding_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -188,7 +189,9 @@ def _read_mat(path: Path, key: str | None) -> tuple[Array, None]:
     with _reading(path):
         names = [name for name, _, _ in scipy.io.whosmat(str(path), appendmat=False)]
     name = _choose(path, key, names)
-    with _reading(path):
+    with _reading(path), warnings.catch_warnings():
+        # SciPy 1.18 announces sparse arrays in place of matrices; either is made dense here.
+        warnings.simplefilter("ignore", DeprecationWarning)
         X = scipy.io.loadmat(str(path), variable_names=[name], appendmat=False)[name]
     return X.toarray() if sparse.issparse(X) else np.asarray(X), None
 
