@@ -14,6 +14,12 @@ def tolerance(dtype) -> dict[str, float]:
     return {"rtol": 2e-4, "atol": 2e-4} if np.dtype(dtype) == np.float32 else {"rtol": 1e-9, "atol": 1e-9}
 
 
+def random_sparse(n: int, density: float, seed: int) -> sp.csr_array:
+    """Return a square matrix of numbers in (0, 1) and zeros; sp.random_array names its seed differently by version."""
+    rng = np.random.default_rng(seed)
+    return sp.csr_array(rng.random((n, n)) * (rng.random((n, n)) < density))
+
+
 def random_laplacian(rng, n: int, kind: str = "normalized", *, density: float = 0.5) -> sp.csr_array:
     """Return the Laplacian of a random weighted graph, by dense arithmetic; nodes may be isolated."""
     A = np.triu(rng.random((n, n)) * (rng.random((n, n)) < density), 1)

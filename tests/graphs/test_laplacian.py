@@ -9,10 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.csgraph import laplacian as scipy_laplacian
 
 from frpcag.graphs.laplacian import LAPLACIANS, laplacian, low_eigenpairs
+from oracles import random_sparse
 
 
 def random_weights(n, density, seed):
-    A = sp.random_array((n, n), density=density, rng=np.random.default_rng(seed), format="csr")
+    A = random_sparse(n, density, seed)
     A = A + A.T
     A.setdiag(0)
     A.eliminate_zeros()

@@ -9,10 +9,11 @@ from scipy.sparse.csgraph import laplacian as scipy_laplacian
 from threadpoolctl import threadpool_limits
 
 from frpcag.spectrum import largest_eigenvalue
+from oracles import random_sparse
 
 
 def random_laplacian(n, density, normed, seed):
-    A = sp.random_array((n, n), density=density, rng=np.random.default_rng(seed), format="csr")
+    A = random_sparse(n, density, seed)
     A = A + A.T
     A.setdiag(0)
     return sp.csr_array(scipy_laplacian(A, normed=normed))

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from frpcag.graphs.weights import gaussian_weights, mean_length, symmetrize_weights
+from oracles import random_sparse
 
 
 def test_gaussian_weights_are_the_kernel_of_the_paper():
@@ -37,12 +37,12 @@ def test_mean_length_survives_lengths_near_the_end_of_float64():
     ("how", "oracle"), [("average", lambda A: (A + A.T) / 2), ("maximum", lambda A: np.maximum(A, A.T))]
 )
 def test_symmetrization_agrees_with_the_dense_formula(how, oracle):
-    A = sp.random_array((20, 20), density=0.2, rng=np.random.default_rng(0), format="csr")
+    A = random_sparse(20, 0.2, seed=0)
     assert_allclose(symmetrize_weights(A, how).toarray(), oracle(A.toarray()))
 
 
 @pytest.mark.parametrize("how", ["average", "maximum"])
 def test_symmetrization_is_exact_to_the_last_bit(how):
-    A = sp.random_array((50, 50), density=0.2, rng=np.random.default_rng(0), format="csr")
+    A = random_sparse(50, 0.2, seed=0)
     S = symmetrize_weights(A, how).toarray()
     assert_array_equal(S, S.T)

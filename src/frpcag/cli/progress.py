@@ -42,7 +42,8 @@ class Bar:
         return self
 
     def __exit__(self, *exc_info) -> None:
-        self._bars.stop()
+        if not self._bars.disable:  # Rich before 14.3 ends a line that was never begun
+            self._bars.stop()
 
     def stage(self, name: str) -> None:
         """Name a stage whose length is not known."""

@@ -148,7 +148,7 @@ def plot_alignment(A: Any, *, vectors: str = "W", basis: str = "Q", ax: Axes | N
 
 def _draw(values: np.ndarray, ax: Axes, scale: dict[str, Any], *, bar: str, xlabel: str, ylabel: str) -> Axes:
     # "auto" smooths what has more cells than the figure has dots, and nothing else.
-    image = ax.imshow(values, interpolation="auto", aspect="auto", **scale)
+    image = ax.imshow(values, interpolation="antialiased", aspect="auto", **scale)
     if values.shape[0] == values.shape[1]:
         ax.set_box_aspect(1)
     colours = ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02)

@@ -165,7 +165,7 @@ def plot_outlier_map(S: Any, *, ax: Axes | None = None) -> Axes:
         raise ValueError(f"S has shape {S.shape}; it must be (n_samples, n_features); pass a matrix.")
     ax = axes_or_new(ax)
     n, p = S.shape
-    image = ax.imshow(_shrink(S), cmap="Blues", vmin=0, aspect="auto", extent=(0, p, n, 0), interpolation="auto")
+    image = ax.imshow(_shrink(S), cmap="Blues", vmin=0, aspect="auto", extent=(0, p, n, 0), interpolation="antialiased")
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02)
     bar.set_label("|S|", fontsize=TEXT_SIZE)
     bar.ax.tick_params(labelsize=TEXT_SIZE)
