@@ -4,6 +4,7 @@ Run with FRPCAG_DATA set::
 
     python benchmarks/dask_scaling.py run ROWS WORKERS [LIMIT]   one fit of patches; LIMIT as in "1.6GB", per worker
     python benchmarks/dask_scaling.py kill ROWS WORKERS [LIMIT]  the same, with a worker killed in mid-solve
+    python benchmarks/dask_scaling.py gpu ROWS WORKERS           steps in PyTorch on the GPU that all workers share
     python benchmarks/dask_scaling.py tiny ROWS WORKERS          blocks of 500 rows: a step is all tasks
     python benchmarks/dask_scaling.py plain ROWS THREADS         the plain Numba backend, graph and solve
     python benchmarks/dask_scaling.py model                      fit the cost model to all runs recorded, read it out
@@ -86,7 +87,12 @@ def block_fit(n_rows: int, n_workers: int, limit: str | None, *, mode: str) -> d
         with cluster, Client(cluster) as client:
             dx = as_row_chunks(str(path), chunk_rows=TINY_ROWS if mode == "tiny" else CHUNK_ROWS)
             start = perf_counter()
-            backend = DaskBackend(checkpoint=f"{folder}/checkpoint", every=20, output=f"{folder}/out.zarr")
+            backend = DaskBackend(
+                checkpoint=f"{folder}/checkpoint",
+                every=20,
+                output=None if mode == "gpu" else f"{folder}/out.zarr",
+                kernels="torch" if mode == "gpu" else "numba",
+            )
             model = FRPCAG(backend=backend, random_state=0, callback=watch).fit(dx)
             seconds = perf_counter() - start
             peaks = list(client.run(peak_megabytes).values())

@@ -256,6 +256,16 @@ def test_transform_treats_each_row_on_its_own(laplacian):
     assert_allclose(together, one_by_one, atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["transform", "denoise"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_rows_cleaned_a_few_at_a_time_are_those_cleaned_at_once(method, container, monkeypatch):
+    X, _, _ = corrupted(n=150)
+    model = FRPCAG(n_components=3).fit(X[:120])
+    at_once = getattr(model, method)(X[120:])
+    monkeypatch.setattr("frpcag.new_rows._ENTRIES", 7 * X.shape[1])
+    assert_allclose(getattr(model, method)(container(X[120:])), at_once, atol=1e-6)
+
+
 def test_callback_stops_the_fit_with_a_valid_result():
     X, _, _ = corrupted()
     model = FRPCAG(callback=lambda progress: progress.n_iter == 4, tol=1e-9).fit(X)

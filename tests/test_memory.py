@@ -43,6 +43,22 @@ def test_frames_and_problems_are_guarded_too(monkeypatch):
         solve(Problem(X, None, None, 0.0, 0.0))
 
 
+def test_new_rows_are_guarded_too(monkeypatch):
+    model = FRPCAG(tol=0.5).fit(np.random.default_rng(0).normal(size=(40, 20)))
+    monkeypatch.setattr(memory, "available_bytes", lambda: 80 * 2**20)
+    with pytest.raises(MemoryError, match=r"cleaning X with shape \(1000000, 20\) against 40 fitted rows needs about"):
+        model.transform(sp.csr_array((10**6, 20)))
+
+
+def test_tensors_on_the_host_are_guarded_too(monkeypatch):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if torch.cuda.is_available():
+        pytest.skip("the fit would go to the GPU, which has a guard of its own")
+    monkeypatch.setattr(memory, "available_bytes", lambda: 80 * 2**20)
+    with pytest.raises(MemoryError, match=r"the fit on PyTorch's device cpu needs about"):
+        FRPCAG(backend="torch").fit(sp.csr_array((10**6, 100)))
+
+
 def test_small_fits_do_not_look_at_the_machine(monkeypatch):
     def look():
         raise AssertionError("looked")

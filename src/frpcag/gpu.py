@@ -54,9 +54,9 @@ def load_matrix(model: Any, X: Any) -> Tensor:
     """
     if not isinstance(X, torch.Tensor):
         X = validate_matrix(model, X, reset=True)
-        X = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        require_memory(fit_bytes(X.shape, X.itemsize, _neighbors(model)), device)
+        require_memory(fit_bytes(X.shape, X.dtype.itemsize, _neighbors(model)), device)
+        X = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X)
         return torch.from_numpy(X if X.flags.writeable else X.copy()).to(device)
     if X.ndim != 2 or X.shape[0] < 2 or X.shape[1] < 1:
         raise ValueError(f"X has shape {tuple(X.shape)}; it must have at least 2 rows and 1 column.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from frpcag.backends import is_tensor
 from frpcag.data.preprocess import restore, validate_matrix
 from frpcag.data.row_chunks import is_dask
 from frpcag.extend import clean_rows
+from frpcag.memory import require_memory
 
 Array = np.ndarray
+
+# Entries cleaned at a time: millions of rows take no more memory than their result.
+_ENTRIES = 1 << 24
 
 
 class NewRowsMixin(TransformerMixin):
@@ -50,8 +55,9 @@ class NewRowsMixin(TransformerMixin):
             return self._on_host("transform", X)
         if is_dask(X):
             return self._on_chunks("transform", X)
-        clean = self._clean(X)
-        return (clean - ((self.mean_ - self.center_) / self.scale_).astype(clean.dtype)) @ self.components_.T
+        origin = (self.mean_ - self.center_) / self.scale_
+        parts = [(clean - origin.astype(clean.dtype)) @ self.components_.T for clean in self._cleaned(X)]
+        return np.concatenate(parts)
 
     def denoise(self, X):
         """Return new rows cleaned against the fitted samples, in the units of ``X``."""
@@ -59,7 +65,7 @@ class NewRowsMixin(TransformerMixin):
             return self._on_host("denoise", X)
         if is_dask(X):
             return self._on_chunks("denoise", X)
-        return restore(self._clean(X), self.center_, self.scale_)
+        return np.concatenate([restore(clean, self.center_, self.scale_) for clean in self._cleaned(X)])
 
     def inverse_transform(self, X):
         """Return the data, in the units of the training data, that the rows of an embedding stand for."""
@@ -74,24 +80,37 @@ class NewRowsMixin(TransformerMixin):
             )
         return restore(X @ self.components_, self.mean_, self.scale_)
 
-    def _clean(self, X) -> Array:
+    def _cleaned(self, X) -> Iterator[Array]:
+        """Give the rows of ``X`` cleaned, centred and scaled, a few at a time."""
         check_is_fitted(self)
         self._require_arrays()
         X = validate_matrix(self, X, reset=False)
-        rows = ((X.toarray() if hasattr(X, "toarray") else X) - self.center_) / self.scale_
-        return clean_rows(
-            rows.astype(X.dtype, copy=False),
-            X=(self.low_rank_ + self.sparse_ - self.center_) / self.scale_,  # missing entries as predicted
-            U=(self.low_rank_ - self.center_) / self.scale_,
-            sample_graph=self.sample_graph_,
-            feature_graph=self.feature_graph_,
-            gamma1=self.gamma1_,
-            gamma2=self.gamma2_,
-            n_neighbors=min(self.n_neighbors, len(self.low_rank_) - 1),
-            loss=self.loss,
-            delta=self.huber_delta,
-            n_jobs=self.n_jobs,
-        )
+        (n, p), (n_fitted, _) = X.shape, self.low_rank_.shape
+        step = max(1, _ENTRIES // p)
+        needed = 4 * self.low_rank_.nbytes + 2 * n * p * X.dtype.itemsize + 16 * min(n, step) * p
+        require_memory(needed, f"cleaning X with shape {X.shape} against {n_fitted} fitted rows")
+        fitted = {
+            "X": self._as_solved(self.low_rank_ + self.sparse_, X.dtype),  # missing entries as predicted
+            "U": self._as_solved(self.low_rank_, X.dtype),
+        }
+        for start in range(0, n, step):
+            rows = X[start : start + step]
+            yield clean_rows(
+                self._as_solved(rows.toarray() if hasattr(rows, "toarray") else rows, X.dtype),
+                **fitted,
+                sample_graph=self.sample_graph_,
+                feature_graph=self.feature_graph_,
+                gamma1=self.gamma1_,
+                gamma2=self.gamma2_,
+                n_neighbors=min(self.n_neighbors, n_fitted - 1),
+                loss=self.loss,
+                delta=self.huber_delta,
+                n_jobs=self.n_jobs,
+            )
+
+    def _as_solved(self, rows: Array, dtype: Any) -> Array:
+        """Return rows centred and scaled as for the solve."""
+        return ((rows - self.center_) / self.scale_).astype(dtype, copy=False)
 
     def _on_chunks(self, method: str, X):
         """Call a method on every row chunk of a Dask array, lazily."""

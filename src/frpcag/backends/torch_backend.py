@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from frpcag import memory
 from frpcag.backends.base import StepScalars
 from frpcag.problem import Certificate, Problem, dual_bound, shrinkage
 from frpcag.torch_sparse import TorchCSR
@@ -150,7 +151,7 @@ class TorchBackend:
 def require_memory(n_bytes: int, device: torch.device) -> None:
     """Raise MemoryError unless that many bytes are free on the device."""
     if device.type != "cuda":
-        return
+        return memory.require_memory(n_bytes, f"the fit on PyTorch's device {device}")
     free = torch.cuda.mem_get_info(device)[0]
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if n_bytes > free:
