@@ -1,9 +1,11 @@
 """Fits at the same time: in threads, in forked and spawned processes, under joblib; the answer is always the same."""
 
 import multiprocessing
+import subprocess
 import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -61,12 +63,34 @@ def test_eight_threads_may_cluster_and_fill_in_at_once():
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="fork is not safe with the system libraries there")
 def test_forked_processes_give_the_serial_answers(serial):
-    # The parent has fitted: its threads, locks and OpenMP pools are what a child must not wait for.
-    context = multiprocessing.get_context("fork")
+    # The parent has fitted: its threads, locks and pools are what a child must not wait for.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # from Python 3.12 on, of forks where there are threads
-        with ProcessPoolExecutor(2, mp_context=context) as pool:
-            assert_same(pool.map(clean, range(3), timeout=120), serial)
+        with multiprocessing.get_context("fork").Pool(2) as pool:  # ends children that wait for ever
+            assert_same(pool.map_async(clean, range(3)).get(timeout=120), serial)
+
+
+_CLUSTER_AND_FORK = """
+import multiprocessing, sys, warnings
+from test_processes import clusters
+
+warnings.simplefilter("ignore", DeprecationWarning)
+alone = clusters(0)
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    sys.exit(not (pool.map_async(clusters, [0]).get(timeout=60)[0] == alone).all())
+"""
+
+
+def clusters(seed):
+    return FRPCAGClustering(3, n_init=1, random_state=0).fit_predict(data(seed))
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="fork is not safe with the system libraries there")
+def test_a_forked_process_may_cluster_after_its_parent():
+    # In a process of its own: PyTorch, held to one thread in the tests, shares the pool of OpenMP that would hang.
+    command = [sys.executable, "-c", _CLUSTER_AND_FORK]
+    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_spawned_processes_give_the_serial_answers(serial):

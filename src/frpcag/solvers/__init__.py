@@ -118,8 +118,7 @@ def solve(
     if flip:
         U = U.T.contiguous() if is_tensor(U) else np.ascontiguousarray(U.T)
     if level:
-        U, kept = U + level, problem.X == U  # entries kept as they were stay so, to the last bit
-        U[kept] = given.X[kept]
+        U = U + level  # no rounding of what lies within a factor of two of the level
     solution.U = U
     if solution.status == "max_iter":
         message = (
