@@ -153,6 +153,13 @@ def test_a_level_that_no_graph_sees_costs_no_digits(backend, missing):
     assert (model.low_rank_ == X).mean() > 0.1
 
 
+def test_a_level_near_the_end_of_the_range_is_no_other_error():
+    X = 1e200 * (1 + 1e-3 * np.random.default_rng(0).random((30, 8)))
+    path = sp.diags_array([-np.ones(29), np.full(30, 2.0), -np.ones(29)], offsets=[-1, 0, 1]).tolil()
+    path[0, 0] = path[29, 29] = 1.0
+    assert solve(Problem(X, path.tocsr(), None, 1e-200, 0.0)).converged
+
+
 def test_duplicate_rows_get_equal_clean_rows():
     # Each row nearly twice and K = 1: the twin is the one neighbour, the graph is made of pairs, and no tie is broken.
     # At the optimum |2 gamma1 w (u - u')| <= 1, so that twins differ by 1 / (2 gamma1 w) at most.

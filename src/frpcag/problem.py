@@ -347,10 +347,11 @@ def common_level(problem: Problem) -> float:
     some = some[~np.isnan(some)]
     if not some.size:
         return 0.0
-    level = float(some.mean())
-    spread = float(np.abs(some - level).mean())
+    with np.errstate(over="ignore", invalid="ignore"):  # sums at the end of the range
+        level = float(some.mean())
+        spread = float(np.abs(some - level).mean())
     eps = float(np.finfo(str(X.dtype).removeprefix("torch.")).eps)
-    return level if eps * level**2 > 1e-5 * spread**2 else 0.0
+    return level if np.isfinite(level) and abs(level) > np.sqrt(1e-5 / eps) * spread else 0.0
 
 
 def _ignores_levels(L: Any, null: Any) -> bool:
