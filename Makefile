@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 demo: $(VENV)/.demo-ready
 	$(BIN)/frpcag demo
 
+# Neighbours stay in one process, which makes their shared fixtures once; idle processes take work over.
 test: $(VENV)/.test-ready
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-gpu: $(VENV)/.test-ready $(VENV)/.gpu-ready
-	$(BIN)/python -m pytest tests/test_gpu.py tests/backends tests/graphs/test_torch_neighbors.py
+	$(BIN)/python -m pytest tests/engines/test_gpu.py tests/backends tests/graphs/test_torch_neighbors.py
 
 docs: $(VENV)/.docs-ready
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -14,15 +14,15 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from cells import OTHERS, cells
 from machine import RESULTS
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
+from cells import OTHERS, cells
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
-from frpcag.clustering import _unit_degrees, spectral_embedding
 from frpcag.evaluate.clustering import clustering_error
 from frpcag.graphs import graph_from_weights
+from frpcag.labels.spectral import spectral_embedding, unit_degrees
 
 FILE = RESULTS / "clustering_choice.jsonl"
 BASELINES = ("k-means X", "PCA + k-means", "spectral X")
@@ -59,7 +59,7 @@ def measure(X: np.ndarray, y: np.ndarray) -> dict:
     errors["spectral U, always refined"] = spectral(build_graph(refined.low_rank_).weights)
     errors["spectral U, refined if < half kept"] = spectral(build_graph(auto.low_rank_).weights)
     for K in (5, 6, 8, 10):
-        of_X, of_U = (_unit_degrees(build_graph(A, n_neighbors=K)) for A in (X, auto.low_rank_))
+        of_X, of_U = (unit_degrees(build_graph(A, n_neighbors=K)) for A in (X, auto.low_rank_))
         for share in (0.0, 0.25, 0.5, 1.0):
             errors[f"the same, K={K}, + {share:g} X"] = spectral(of_U + share * of_X)
     errors["FRPCAGClustering"] = library_error(X, y)

@@ -30,7 +30,7 @@ from machine import RESULTS, write_result
 from scipy.optimize import nnls
 
 from frpcag import FRPCAG
-from frpcag.backends.dask_backend import DaskBackend
+from frpcag.backends.dask import DaskBackend
 
 CHUNK_ROWS, TINY_ROWS = 125_000, 500
 KILL_AT = 13

@@ -27,7 +27,7 @@ def child(kind: str, n: int) -> dict:
         import port
 
         from frpcag import build_graph
-        from frpcag.problem import scale_free_gamma
+        from frpcag.engines.gammas import scale_free_gamma
 
         X = X - X.mean(axis=0)
         gammas = [scale_free_gamma(build_graph(X, axis=a, random_state=0).laplacian, X, axis=a) for a in (0, 1)]

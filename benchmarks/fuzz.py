@@ -1,9 +1,9 @@
 """Odd inputs through the public API and the command line: 10,000 seeded cases, each judged, none allowed to hang.
 
 Run with ``python benchmarks/fuzz.py [FIRST LAST]``. One or two worker processes run the cases of
-``tests/fuzz_cases.py``; a worker that dies is a crash, one that is silent for five minutes is killed and a hang. Writes
-results/fuzz.jsonl.gz, one line a case, results/fuzz.json, the counts, and the table of counts in results/fuzz.md, which
-``python benchmarks/fuzz.py render`` writes again from the counts.
+``tests/support/fuzz_cases.py``; a worker that dies is a crash, one that is silent for five minutes is killed and a
+hang. Writes results/fuzz.jsonl.gz, one line a case, results/fuzz.json, the counts, and the table of counts in
+results/fuzz.md, which ``python benchmarks/fuzz.py render`` writes again from the counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def work(seeds: range, pipe) -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     # The number of threads does not change results; more than the workers have cores only wait.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from fuzz_cases import run_case, working_folder
+    from support.fuzz_cases import run_case, working_folder
 
     faulthandler.enable()
     for seed in seeds:

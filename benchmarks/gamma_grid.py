@@ -16,9 +16,9 @@ from itertools import product
 from time import perf_counter
 
 import numpy as np
-from cells import cells
 from machine import RESULTS
 
+from cells import cells
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.evaluate.clustering import clustering_error
 
@@ -30,7 +30,8 @@ SEEDS = range(5)
 def error(seeds, X: np.ndarray, y: np.ndarray, **gammas: float) -> float:
     """Return the mean error, with gammas by one way to label, without them by the library's own choice."""
     k, assign = len(np.unique(y)), "spectral" if gammas else "auto"
-    models = (FRPCAGClustering(k, assign=assign, random_state=seed, n_jobs=1, **gammas) for seed in seeds)
+    model = FRPCAG(n_refine="auto", n_jobs=1, **gammas)
+    models = (FRPCAGClustering(k, model, assign=assign, random_state=seed, n_jobs=1) for seed in seeds)
     return float(np.mean([clustering_error(y, model.fit_predict(X)) for model in models]))
 
 

@@ -11,13 +11,13 @@ import warnings
 from itertools import product
 
 import numpy as np
-from cells import load
 from machine import write_result
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer
 
-from frpcag import FRPCAGCV, RobustGraphImputer
+from cells import load
+from frpcag import FRPCAG, FRPCAGCV, RobustGraphImputer
 from frpcag.data import list_datasets
 
 TABLES = {"cancer": load_breast_cancer, "wine": load_wine, "diabetes": load_diabetes, "digits": load_digits}
@@ -55,7 +55,7 @@ def main() -> None:
         hidden[hidden.all(axis=1)] = False
         row = {"data": name, "shape": X.shape, "missing": share, "KNNImputer": score(KNNImputer(), X, hidden)}
         for laplacian, k in CHOICES:
-            model = FRPCAGCV(laplacian=laplacian, n_neighbors=k, random_state=0)
+            model = FRPCAGCV(FRPCAG(laplacian=laplacian, n_neighbors=k, random_state=0), random_state=0)
             row[f"{laplacian}, {k}"] = score(RobustGraphImputer(model), X, hidden)
         rows.append(row)
         print(

@@ -12,8 +12,8 @@ filled    missing entries as their feature's mean
 from __future__ import annotations
 
 import numpy as np
-from cells import OTHERS, PAPER, load
 
+from cells import OTHERS, PAPER, load
 from frpcag.data.corrupt import block_occlusion, missing_pixels
 
 K = 10

@@ -18,8 +18,9 @@ from port import naive_step
 from frpcag import Problem, build_graph
 from frpcag.backends import select_backend
 from frpcag.data.datasets import load_dataset
-from frpcag.problem import lipschitz, scale_free_gamma
-from frpcag.threads import count_threads
+from frpcag.engines.gammas import scale_free_gamma
+from frpcag.runtime.threads import count_threads
+from frpcag.solvers.step_size import lipschitz
 
 
 def matrices(name: str) -> np.ndarray:

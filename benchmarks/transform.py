@@ -10,11 +10,11 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from cells import load
 from machine import write_result
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances_argmin
 
+from cells import load
 from frpcag import FRPCAG
 from frpcag.data.corrupt import block_occlusion, missing_pixels, salt_and_pepper
 

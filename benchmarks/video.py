@@ -10,8 +10,8 @@ Run with FRPCAG_DATA set; OpenCV is needed for its two methods (pip install open
     python benchmarks/video.py --stream        # new frames against a frozen background, ms a frame
 
 Each clip and method runs in a process of its own, one after the other. F1 counts the pixels of all frames with a mask
-together. "raw" is the best threshold of |frame - background|; "smoothed" that of the score of
-frpcag.masks made of every method's difference alike, with one noise level for all pixels; "best" that of the score
+together. "raw" is the best threshold of |frame - background|; "smoothed" that of the score of frpcag.video.masks
+made of every method's difference alike, with one noise level for all pixels; "best" that of the score
 BackgroundSeparator makes its own mask of, which knows the noise of each pixel. OpenCV gives masks instead of
 differences: the best of six of its own thresholds, as it comes and after a 5 x 5 median filter.
 """

@@ -13,16 +13,17 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from cells import CORRUPTIONS, cells, corrupt
 from machine import RESULTS
 from sklearn.cluster import KMeans
 
+from cells import CORRUPTIONS, cells, corrupt
 from frpcag import FRPCAG, build_graph
-from frpcag.bench.grid import load_set
-from frpcag.clustering import CLUSTER_NEIGHBORS, RAW_SHARE, _unit_degrees, spectral_embedding
+from frpcag.estimators.clustering import CLUSTER_NEIGHBORS, RAW_SHARE
 from frpcag.evaluate.clustering import clustering_error
-from frpcag.factorize import gram_svd
 from frpcag.graphs import graph_from_weights
+from frpcag.labels.spectral import spectral_embedding, unit_degrees
+from frpcag.linalg.factorize import gram_svd
+from frpcag.paper.grid import load_set
 
 FILE = RESULTS / "whitening_choice.jsonl"
 
@@ -40,7 +41,7 @@ def measure(X: np.ndarray, y: np.ndarray) -> dict:
     U = model.low_rank_
 
     def graph(Z):
-        return _unit_degrees(build_graph(Z, n_neighbors=CLUSTER_NEIGHBORS))
+        return unit_degrees(build_graph(Z, n_neighbors=CLUSTER_NEIGHBORS))
 
     W, _, _ = gram_svd(U - U.mean(axis=0), min(2 * k, *U.shape))
     mixed = graph(U) + (RAW_SHARE * graph(X) if model.n_refine_ == 0 else 0 * graph(X))

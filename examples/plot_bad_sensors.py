@@ -2,7 +2,7 @@
 Which samples and sensors are bad
 =================================
 
-``S`` says what did not fit. Summed up by row and by column (:func:`~frpcag.inspect.outlier_shares`) it points at
+``S`` says what did not fit. Summed up by row and by column (:func:`~frpcag.insight.outlier_shares`) it points at
 sensors that fail and at days when something went wrong.
 
 Forty sensors in five rooms report their temperature every hour for forty days. Three sensors spike now and then, one
@@ -14,7 +14,7 @@ import numpy as np
 
 from frpcag import FRPCAG
 from frpcag.evaluate import outlier_scores
-from frpcag.inspect import outlier_shares
+from frpcag.insight import outlier_shares
 from frpcag.plots import plot_outlier_map, plot_outlier_shares
 
 rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import Problem, build_graph, solve
 from frpcag.data import load_dataset, salt_and_pepper
-from frpcag.problem import scale_free_gamma
+from frpcag.engines.gammas import scale_free_gamma
 
 X, _ = salt_and_pepper(load_dataset("digits").X[:800].astype(float), 0.25, random_state=0)
 X -= X.mean(axis=0)

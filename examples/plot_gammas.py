@@ -24,7 +24,7 @@ unit = FRPCAG(max_iter=500, random_state=0).fit(X)
 # Five gammas for each graph, 25 certified solutions, one call.
 multiples = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
 distance, shown, worst_gap = np.empty((5, 5)), {"true": clean, "X": X}, 0.0
-for point in regularization_path(X, multiples * unit.gamma1_, multiples * unit.gamma2_, random_state=0):
+for point in regularization_path(X, multiples * unit.gamma1_, multiples * unit.gamma2_):
     row = int(np.argmin(np.abs(multiples * unit.gamma1_ - point.gamma1)))
     column = int(np.argmin(np.abs(multiples * unit.gamma2_ - point.gamma2)))
     distance[row, column] = relative_error(point.solution.U, clean)

@@ -19,8 +19,8 @@ from sklearn.decomposition import PCA
 
 from frpcag import FRPCAG, build_graph
 from frpcag.baselines import RPCA
+from frpcag.engines.gammas import scale_free_gamma
 from frpcag.evaluate import relative_error
-from frpcag.problem import scale_free_gamma
 
 rng = np.random.default_rng(0)
 n, p, noise = 600, 60, 0.3

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from frpcag import FRPCAG, build_graph
 from frpcag.data import load_dataset, salt_and_pepper
 from frpcag.evaluate import relative_error
-from frpcag.inspect import neighbor_recall
+from frpcag.insight import neighbor_recall
 
 digits = load_dataset("digits")
 clean = digits.X[:1000]

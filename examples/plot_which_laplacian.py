@@ -52,6 +52,7 @@ axes[0].legend(frameon=False)
 digits = load_dataset("digits")
 cluster_errors = {}
 for laplacian in ("normalized", "combinatorial"):
-    labels = FRPCAGClustering(10, laplacian=laplacian, random_state=0).fit_predict(digits.X[:600])
+    model = FRPCAG(n_refine="auto", laplacian=laplacian)
+    labels = FRPCAGClustering(10, model, random_state=0).fit_predict(digits.X[:600])
     cluster_errors[laplacian] = clustering_error(digits.y[:600], labels)
     print(f"{laplacian:>13}: {cluster_errors[laplacian]:.1%} of 600 digits in the wrong cluster")

@@ -4,7 +4,7 @@ Why it works: data that are smooth on their graphs
 
 No SVD is taken in the loop, yet ``U`` is nearly low-rank. The reason (Shahid et al. 2016, Sec. IV and V): the principal
 directions of data with neighbourhood structure are close to the low-frequency eigenvectors of the graphs, and the graph
-terms damp high frequencies. :mod:`frpcag.inspect` puts numbers on that, for your data too.
+terms damp high frequencies. :mod:`frpcag.insight` puts numbers on that, for your data too.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ import numpy as np
 
 from frpcag import FRPCAG, build_graph
 from frpcag.data import load_dataset, salt_and_pepper
-from frpcag.inspect import alignment_ratio, frequency_energy, graph_basis, graph_covariance
+from frpcag.insight import alignment_ratio, frequency_energy, graph_basis, graph_covariance
 from frpcag.plots import plot_frequency_energy, plot_graph_covariance, plot_singular_values
 
 clean = load_dataset("digits").X[:800].astype(float)

@@ -16,8 +16,8 @@ import numpy as np
 
 import frpcag
 
-OPTIONAL = {"av", "cv2", "dask", "distributed", "h5py", "pandas", "pyarrow", "pynndescent", "torch", "triton", "umap"}
-OPTIONAL |= {"zarr", "fsspec", "tensorly", "pyunlocbox", "psutil"}
+OPTIONAL = {"av", "dask", "distributed", "h5py", "pandas", "pyarrow", "pynndescent", "torch", "triton", "umap"}
+OPTIONAL |= {"networkx", "zarr", "fsspec"}
 X = np.repeat(np.random.default_rng(0).normal(size=(3, 12)), 20, axis=0).astype(np.float32)
 
 
@@ -82,7 +82,7 @@ def check_ann() -> None:
 
 
 def check_video() -> None:
-    from frpcag.data.video import read_frames, video_writer
+    from frpcag.video.frames import read_frames, video_writer
 
     with video_writer("clip.mp4") as write:
         for frame in np.random.default_rng(0).integers(0, 255, (6, 32, 32), dtype=np.uint8):

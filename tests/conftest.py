@@ -1,7 +1,12 @@
-"""PyTorch in the tests: one thread, and Triton's interpreter where there is no GPU."""
+"""For all tests: no deadlines, PyTorch in one thread, and Triton's interpreter where there is no GPU."""
 
 import os
 from importlib.util import find_spec
+
+from hypothesis import settings
+
+settings.register_profile("no clock", deadline=None)
+settings.load_profile("no clock")
 
 if find_spec("torch"):
     import torch

@@ -16,7 +16,7 @@ PUBLIC = (
     "frpcag.solvers",
     "frpcag.baselines",
     "frpcag.evaluate",
-    "frpcag.inspect",
+    "frpcag.insight",
     "frpcag.plots",
 )
 
@@ -88,5 +88,6 @@ def test_every_public_function_and_estimator_shows_an_example():
 
 
 def test_nothing_is_public_by_accident():
-    names = {name for name in vars(frpcag) if not name.startswith("_") and not inspect.ismodule(vars(frpcag)[name])}
+    held = {**vars(frpcag), **{name: getattr(frpcag, name) for name in dir(frpcag)}}
+    names = {name for name, value in held.items() if not name.startswith("_") and not inspect.ismodule(value)}
     assert names == set(frpcag.__all__)

@@ -42,7 +42,9 @@ CLAIMS = {
     ),
     "new_rows": lambda x: (
         x["distance"]["clean"][0] < x["distance"]["clean"][1]
-        and all(x["distance"][k][1] < x["distance"][k][0] for k in x["distance"] if "black" in k or "block" in k)
+        and all(
+            x["distance"][k][1] < x["distance"][k][0] for k in ("25 % black or white", "a bright block over a quarter")
+        )
         and abs(np.subtract(*x["distance"]["60 % NaN"])) < 0.03
     ),
     "pipeline": lambda x: x["accuracy"]["FRPCAG"] > x["accuracy"]["mean, PCA"],

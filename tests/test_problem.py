@@ -15,14 +15,14 @@ from frpcag.problem import (
     certificate,
     data_term,
     gradient,
-    lipschitz,
     objective,
     prox,
     smooth_part,
     solution_box,
 )
-from oracles import cvxpy_optimum, random_laplacian, random_problem
-from strategies import problems
+from frpcag.solvers.step_size import lipschitz
+from support.oracles import random_laplacian, random_optimum, random_problem
+from support.strategies import problems
 
 
 def test_smooth_part_is_the_trace_of_the_paper():
@@ -49,7 +49,7 @@ def test_gradient_is_the_derivative_of_the_smooth_part(graphs):
 @pytest.mark.parametrize("step", [0.1, 1.0, 7.0])
 def test_prox_minimises_its_definition(loss, step):
     for x, z in [(0.0, 3.0), (1.0, 0.9), (-2.0, 2.0), (0.5, 0.5)]:
-        problem = Problem(np.array([[x]]), None, None, 0, 0, loss=loss, delta=0.5)
+        problem = Problem(np.array([[x]]), None, None, 0, 0, loss=loss, huber_delta=0.5)
         found = prox(problem, np.array([[z]]), step)[0, 0]
         best = minimize_scalar(
             lambda u, z=z, problem=problem: step * data_term(problem, np.array([[u]])) + (u - z) ** 2 / 2,
@@ -88,8 +88,8 @@ def test_lipschitz_of_the_paper_takes_two_for_each_eigenvalue():
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_dual_bound_never_exceeds_the_optimum(loss, seed):
-    problem = random_problem(seed, loss=loss)
-    optimum = cvxpy_optimum(problem)
+    options = {"kind": "normalized", "loss": loss, "graphs": "both"}
+    problem, optimum = random_problem(seed, **options), random_optimum(seed, **options)
     rng = np.random.default_rng(seed)
     for U in (problem.X, 0 * problem.X, rng.normal(size=problem.X.shape), np.full_like(problem.X, 3.0)):
         at = certificate(problem, U)
@@ -101,8 +101,8 @@ def test_the_dual_bound_never_exceeds_the_optimum(loss, seed):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_dual_bound_holds_with_missing_entries(kind, loss, seed):
-    problem = random_problem(seed, kind=kind, loss=loss, mask=0.4)
-    optimum = cvxpy_optimum(problem)
+    options = {"kind": kind, "loss": loss, "mask": 0.4}
+    problem, optimum = random_problem(seed, **options), random_optimum(seed, **options)
     rng = np.random.default_rng(seed)
     for U in (np.nan_to_num(problem.X), rng.normal(size=problem.X.shape)):
         assert certificate(problem, U).bound <= optimum * (1 + 1e-9)
@@ -164,7 +164,7 @@ def test_problem_leaves_the_callers_array_untouched():
         ({"gamma1": -1.0}, "gamma1=-1.0 must be a finite number >= 0"),
         ({"gamma2": np.nan}, "gamma2=nan"),
         ({"loss": "l3"}, "loss='l3' is unknown; choose one of 'l1', 'l2', 'huber'"),
-        ({"delta": 0.0}, "delta=0.0 must be a positive number"),
+        ({"huber_delta": 0.0}, "huber_delta=0.0 must be a positive number"),
         ({"mask": np.ones((3, 2), dtype=bool)}, r"mask has shape \(3, 2\)"),
         ({"mask": np.ones((2, 2))}, "dtype float64; it must be a bool array"),
     ],

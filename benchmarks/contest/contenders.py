@@ -18,11 +18,12 @@ from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.impute import KNNImputer, SimpleImputer
 
 from frpcag.baselines import BASELINES
-from frpcag.clustering import FRPCAGClustering
-from frpcag.estimator import FRPCAG
-from frpcag.imputer import RobustGraphImputer
-from frpcag.problem import Problem, certificate, gradient, lipschitz, smooth_part
+from frpcag.estimators.clustering import FRPCAGClustering
+from frpcag.estimators.decomposition import FRPCAG
+from frpcag.estimators.imputer import RobustGraphImputer
+from frpcag.problem import Problem, certificate, gradient, smooth_part
 from frpcag.solvers import solve
+from frpcag.solvers.step_size import lipschitz
 
 Array = np.ndarray
 

@@ -17,9 +17,9 @@ from statistics import mean, median
 from time import perf_counter
 from typing import Any
 
-from frpcag.bench.contenders import Contender, Timed
-from frpcag.bench.peers import Task, shrink
-from frpcag.bench.run import cell_key, end_with_parent, read_records, store_record
+from contest.contenders import Contender, Timed
+from contest.tasks import Task, shrink
+from frpcag.paper.run import cell_key, end_with_parent, read_records, store_record
 
 SETUP_LIMIT = 300.0  # seconds for imports, data, compilation and what a contender prepares
 QUICK, REPEATS = 0.5, 5  # a run shorter than this is repeated, and the median counts
@@ -92,7 +92,10 @@ def measure(task: Task, cell: dict, *, limit: float, threads: int) -> dict[str, 
     """
     contender = task.contenders[cell["model"]]
     if contender.needs is not None and find_spec(contender.needs) is None:
-        return {"status": NOT_INSTALLED, "note": f"{contender.needs} is not installed: pip install 'frpcag[peers]'"}
+        return {
+            "status": NOT_INSTALLED,
+            "note": f"{contender.needs} is not installed: pip install 'frpcag[benchmarks]'",
+        }
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sender, task, contender, cell, threads), daemon=True)

@@ -48,7 +48,7 @@ def plot_score_against_time(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots.peers import plot_score_against_time
+    >>> from contest.plots import plot_score_against_time
     >>> ax = plot_score_against_time([0.1, 10.0], [0.3, 0.2], ["PCA", "other"], ylabel="error")
     >>> [text.get_text() for text in ax.texts]
     ['PCA', 'other']
@@ -99,7 +99,7 @@ def plot_growth(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots.peers import plot_growth
+    >>> from contest.plots import plot_growth
     >>> ax = plot_growth({"PCA": ([1000, 2000], [0.5, 1.0])}, xlabel="samples", ylabel="seconds")
     >>> ax.get_xscale(), ax.texts[0].get_text()
     ('log', 'PCA')

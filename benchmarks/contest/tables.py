@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from frpcag.atomic import atomic_file
-from frpcag.bench.figures import NONE, markdown_table, new_figure, save
-from frpcag.bench.measure import OK, OVER
-from frpcag.bench.peers import TASKS, Task
-from frpcag.bench.run import read_records
+from contest.measure import OK, OVER
+from contest.tasks import TASKS, Task
+from frpcag.paper.figures import NONE, markdown_table, new_figure, save
+from frpcag.paper.run import read_records
+from frpcag.runtime.atomic import atomic_file
 
 # One colour and marker for each contender in every figure; those of one family never share a task.
 NUMBERS = {
@@ -42,7 +42,7 @@ def setting_of(cell: dict) -> str:
 
     Examples
     --------
-    >>> from frpcag.bench.peer_tables import setting_of
+    >>> from contest.tables import setting_of
     >>> setting_of({"task": "missing", "data": "orl", "corruption": "nan30", "model": "mean"})
     'orl, nan30'
     """
@@ -175,7 +175,7 @@ def render_peers(folder: Path, names: list[str] | None = None) -> dict[str, str]
 
 
 def _draw_task(task: Task, settings: dict[str, dict[str, dict]], folder: Path) -> None:
-    from frpcag.plots.peers import plot_score_against_time
+    from contest.plots import plot_score_against_time
 
     columns = min(len(settings), 3)
     figure, axes = new_figure(-(-len(settings) // columns), columns, width=4, height=2.8)
@@ -201,7 +201,7 @@ def _draw_task(task: Task, settings: dict[str, dict[str, dict]], folder: Path) -
 
 def _draw_way(found: dict[str, dict], ax) -> None:
     """Draw the certified gap against time."""
-    from frpcag.plots.peers import plot_growth
+    from contest.plots import plot_growth
 
     lines = {}
     for model, record in found.items():
@@ -212,7 +212,7 @@ def _draw_way(found: dict[str, dict], ax) -> None:
 
 
 def _draw_growth(task: Task, settings: dict[str, dict[str, dict]], folder: Path) -> None:
-    from frpcag.plots.peers import plot_growth
+    from contest.plots import plot_growth
 
     figure, axes = new_figure(1, 2, width=4.6, height=3.6)
     for ax, ylabel in zip(axes.flat, ("seconds", "MB"), strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.bench.contenders import (
+from contest.contenders import (
     CLEANERS,
     CLUSTERERS,
     FITS,
@@ -26,9 +26,10 @@ from frpcag.data import (
     missing_pixels,
     salt_and_pepper,
 )
+from frpcag.engines.gammas import scale_free_gamma
 from frpcag.evaluate import clustering_scores, relative_error
 from frpcag.graphs import build_graph
-from frpcag.problem import Problem, certificate, scale_free_gamma
+from frpcag.problem import Problem, certificate
 
 Array = np.ndarray
 

@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE.parents[1] / "tests"))
 def pictures() -> None:
     """Save screenshots of the reports of digits, faces and a video, and of the explorer."""
     from browser import Browser
+
     from frpcag import FRPCAG
     from frpcag.cli.explore import Explorer
     from frpcag.cli.main import app
@@ -35,13 +36,15 @@ def pictures() -> None:
     X[::4] = block_occlusion(X[::4], (56, 46), 0.2, random_state=0)[0]
     D = digits.X.copy()
     D[::12] = block_occlusion(D[::12], (8, 8), 0.2, random_state=0)[0]
-    FRPCAG().fit(D).report(folder / "digits.html", labels=digits.y, shape=(8, 8), title="digits")
-    FRPCAG().fit(X).report(folder / "orl.html", labels=faces.y, shape=(56, 46), title="ORL faces, a quarter occluded")
+    FRPCAG().fit(D).report(folder / "digits.html", labels=digits.y, feature_shape=(8, 8), title="digits")
+    FRPCAG().fit(X).report(
+        folder / "orl.html", labels=faces.y, feature_shape=(56, 46), title="ORL faces, a quarter occluded"
+    )
     np.save(folder / "hallmonitor.npy", clip.X.reshape(-1, *clip.shape).astype(np.uint8))
     clip_file, run = str(folder / "hallmonitor.npy"), str(folder / "video")
     for words in (["video", clip_file, "--output", run, "--quiet"], ["report", run]):
         app(words, standalone_mode=False)
-    server = ExplorerServer(Explorer(X, title="ORL faces, a quarter occluded", shape=(56, 46)))
+    server = ExplorerServer(Explorer(X, title="ORL faces, a quarter occluded", feature_shape=(56, 46)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     browser = Browser(folder / "profile")
     for name, address, window in (
@@ -72,7 +75,7 @@ def alignment() -> None:
     """Print s_r of USPS for each Laplacian and sigma rule."""
     from frpcag import build_graph
     from frpcag.data import load_dataset
-    from frpcag.inspect import alignment_ratio, graph_basis, graph_covariance
+    from frpcag.insight import alignment_ratio, graph_basis, graph_covariance
 
     data = load_dataset("usps")
     part = np.concatenate([np.flatnonzero(data.y == digit)[:350] for digit in range(10)])
@@ -106,7 +109,7 @@ def theorem() -> None:
     """Count where Theorem 1 holds, as proved and as printed, on random problems with rough graphs."""
     from frpcag import Problem, build_graph, solve
     from frpcag.data import make_low_rank_on_graphs
-    from frpcag.inspect import graph_basis, theorem_bound, theorem_gammas
+    from frpcag.insight import graph_basis, theorem_bound
 
     warnings.simplefilter("ignore")
     proved = printed = 0
@@ -123,7 +126,8 @@ def theorem() -> None:
             random_state=seed,
         )
         L1, L2 = (build_graph(X, axis=axis, n_neighbors=5).laplacian for axis in (0, 1))
-        gammas = theorem_gammas(graph_basis(L1)[0], graph_basis(L2)[0], k1=k1, k2=k2, gamma=np.exp(rng.uniform(-3, 2)))
+        gamma = np.exp(rng.uniform(-3, 2))
+        gammas = gamma / graph_basis(L1)[0][k1], gamma / graph_basis(L2)[0][k2]
         problem = Problem(X, L1, L2, *gammas)
         bound = theorem_bound(problem, solve(problem, tol=1e-6, max_iter=5000).U, k1=k1, k2=k2, clean=clean)
         left = bound.loss_U + gammas[0] * bound.outside_samples + gammas[1] * bound.outside_features

@@ -1,14 +1,7 @@
 """Robust PCA and clustering on graphs (Shahid et al. 2016, *Fast Robust PCA on Graphs*)."""
 
-from frpcag.background import BackgroundSeparator
-from frpcag.clustering import FRPCAGClustering
-from frpcag.estimator import FRPCAG
-from frpcag.graphs import Graph, build_graph
-from frpcag.imputer import RobustGraphImputer
-from frpcag.path import FRPCAGCV, regularization_path
-from frpcag.problem import Problem
-from frpcag.saved import load
-from frpcag.solvers import Solution, solve
+import importlib
+import typing
 
 __version__ = "0.1.0"
 
@@ -16,13 +9,81 @@ __all__ = [
     "FRPCAG",
     "FRPCAGCV",
     "BackgroundSeparator",
+    "Certificate",
+    "DaskBackend",
     "FRPCAGClustering",
     "Graph",
     "Problem",
     "RobustGraphImputer",
     "Solution",
+    "SolveInterrupted",
     "build_graph",
+    "certificate",
     "load",
+    "read_frames",
     "regularization_path",
     "solve",
 ]
+
+# Where each public name lives, and the folders that are public themselves. Both are imported when they are first asked
+# for: the command line prints its version and its help without SciPy and scikit-learn.
+_HOMES = {
+    "FRPCAG": "frpcag.estimators.decomposition",
+    "FRPCAGCV": "frpcag.estimators.heldout",
+    "BackgroundSeparator": "frpcag.video.separator",
+    "Certificate": "frpcag.problem",
+    "DaskBackend": "frpcag.backends.dask",
+    "FRPCAGClustering": "frpcag.estimators.clustering",
+    "Graph": "frpcag.graphs",
+    "Problem": "frpcag.problem",
+    "RobustGraphImputer": "frpcag.estimators.imputer",
+    "Solution": "frpcag.solvers",
+    "SolveInterrupted": "frpcag.solvers",
+    "build_graph": "frpcag.graphs",
+    "certificate": "frpcag.problem",
+    "load": "frpcag.estimators.saved",
+    "read_frames": "frpcag.video.frames",
+    "regularization_path": "frpcag.estimators.heldout",
+    "solve": "frpcag.solvers",
+}
+_ROOMS = (
+    "backends",
+    "baselines",
+    "data",
+    "engines",
+    "estimators",
+    "evaluate",
+    "graphs",
+    "insight",
+    "paper",
+    "plots",
+    "problem",
+    "report",
+    "solvers",
+    "video",
+)
+
+if typing.TYPE_CHECKING:
+    from frpcag.backends.dask import DaskBackend
+    from frpcag.estimators.clustering import FRPCAGClustering
+    from frpcag.estimators.decomposition import FRPCAG
+    from frpcag.estimators.heldout import FRPCAGCV, regularization_path
+    from frpcag.estimators.imputer import RobustGraphImputer
+    from frpcag.estimators.saved import load
+    from frpcag.graphs import Graph, build_graph
+    from frpcag.problem import Certificate, Problem, certificate
+    from frpcag.solvers import Solution, SolveInterrupted, solve
+    from frpcag.video.frames import read_frames
+    from frpcag.video.separator import BackgroundSeparator
+else:  # hidden from type checkers, which would take any name for public
+
+    def __getattr__(name):
+        if name in _ROOMS:
+            return importlib.import_module(f"frpcag.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'frpcag' has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+        return value
+
+    def __dir__():
+        return [*__all__, *_ROOMS, "__version__"]

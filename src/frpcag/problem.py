@@ -6,17 +6,20 @@ Samples are rows, so the paper's ``X`` is our ``X.T``. Every faster kernel is te
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.spectrum import largest_eigenvalue
-
 Array = np.ndarray
 
 LOSSES = ("l1", "l2", "huber")
+EPS = float(np.finfo(np.float64).eps)
+# Numbers that a backend adds up one after the other, in units of a row: more are added as partial sums.
+_ROWS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +31,26 @@ class Problem:
     X : ndarray of shape (n_samples, n_features)
         The data, float32 or float64.
     L1 : sparse matrix of shape (n_samples, n_samples) or None
-        Laplacian of the sample graph; None drops the term.
+        Laplacian of the sample graph, positive semi-definite; None drops the term.
     L2 : sparse matrix of shape (n_features, n_features) or None
-        Laplacian of the feature graph; None drops the term.
+        Laplacian of the feature graph, positive semi-definite; None drops the term.
     gamma1, gamma2 : float
         Weights of the two terms, not negative.
     mask : bool ndarray of shape (n_samples, n_features), optional
         True where ``X`` is observed. Entries that are not observed leave the data term.
     loss : {"l1", "l2", "huber"}, default="l1"
-        ``phi``: ``|r|``, ``r**2``, or Huber's function ``r**2 / (2 delta)`` up to ``delta`` and
-        ``|r| - delta / 2`` beyond.
-    delta : float, default=1.0
+        ``phi``: ``|r|``, ``r**2``, or Huber's function ``r**2 / (2 d)`` up to ``d``, the
+        ``huber_delta``, and ``|r| - d / 2`` beyond.
+    huber_delta : float, default=1.0
         Where Huber's function turns linear, in the units of ``X``.
     null1, null2 : ndarray, optional
         Positive vectors with ``L1 @ null1 == 0`` and ``L2 @ null2 == 0``, which certify solutions with missing
         entries. None stands for a constant, right for combinatorial Laplacians; normalised ones have the square root
-        of the degree (``Graph.null_vector``).
+        of the degree (``Graph.null_vector``). With a null vector the edges define the term: what rounding has left on
+        the diagonal beside them is dropped.
+    lmax1, lmax2 : float, optional
+        Upper bounds of the largest eigenvalues of ``L1`` and ``L2`` (``Graph.lmax``), which give the step size; the
+        solver estimates those that are not given.
 
     Examples
     --------
@@ -61,9 +68,17 @@ class Problem:
     gamma2: float
     mask: Array | None = None
     loss: str = "l1"
-    delta: float = 1.0
+    huber_delta: float = 1.0
     null1: Array | None = None
     null2: Array | None = None
+    lmax1: float | None = None
+    lmax2: float | None = None
+
+    # Whether samples and features may change places; rows of a matrix in row blocks may not.
+    can_turn: ClassVar[bool] = True
+    # What a term does to a level along its null vector: "free" does not see it, "held" pulls it to zero.
+    level1: ClassVar[str] = "free"
+    level2: ClassVar[str] = "free"
 
     def __post_init__(self) -> None:
         X = np.asarray(self.X)
@@ -73,7 +88,7 @@ class Problem:
             if X.dtype.kind not in "biufO":
                 raise ValueError(f"X has dtype {X.dtype}; it must hold real numbers, float32 or float64 best.")
             X = X.astype(np.float64)
-        self._check_numbers()
+        check_numbers(self.loss, self.huber_delta, gamma1=self.gamma1, gamma2=self.gamma2)
         mask = self.mask
         if mask is not None:
             mask = np.asarray(mask)
@@ -86,48 +101,100 @@ class Problem:
             X = np.where(mask, X, np.array(np.nan, dtype=X.dtype))
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "mask", _observed(X))
-        object.__setattr__(self, "L1", _as_laplacian(self.L1, X.shape[0], "L1", "n_samples"))
-        object.__setattr__(self, "L2", _as_laplacian(self.L2, X.shape[1], "L2", "n_features"))
-        if self.mask is not None:
-            for name, L in (("null1", self.L1), ("null2", self.L2)):
-                _check_null_vector(L, getattr(self, name), name)
-        object.__setattr__(self, "gamma1", float(self.gamma1) if self.L1 is not None else 0.0)
-        object.__setattr__(self, "gamma2", float(self.gamma2) if self.L2 is not None else 0.0)
+        for i, axis in ((1, "n_samples"), (2, "n_features")):
+            L = _as_laplacian(getattr(self, f"L{i}"), X.shape[i - 1], f"L{i}", axis)
+            null = getattr(self, f"null{i}")
+            L, level = (None, "free") if L is None else _with_null_vector(L, null, f"null{i}")
+            if level == "unknown" and (null is not None or self.mask is not None):
+                raise ValueError(
+                    f"null{i}={'None' if null is None else '...'} is not in the null space of L{i}; with missing "
+                    "entries pass the square root of the degrees for a normalised Laplacian (Graph.null_vector)."
+                )
+            object.__setattr__(self, f"L{i}", L)
+            object.__setattr__(self, f"level{i}", level)
+            object.__setattr__(self, f"gamma{i}", float(getattr(self, f"gamma{i}")) if L is not None else 0.0)
 
-    def _check_numbers(self) -> None:
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss={self.loss!r} is unknown; choose one of {', '.join(map(repr, LOSSES))}.")
-        if not (isinstance(self.delta, Real) and np.isfinite(self.delta) and self.delta > 0):
-            raise ValueError(f"delta={self.delta!r} must be a positive number.")
-        for name, gamma in (("gamma1", self.gamma1), ("gamma2", self.gamma2)):
-            if not (isinstance(gamma, Real) and np.isfinite(gamma) and gamma >= 0) or isinstance(gamma, bool):
-                raise ValueError(f"{name}={gamma!r} must be a finite number >= 0; pass 0 to drop the term.")
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        return self.X.shape
+
+    @cached_property
+    def reaches(self) -> tuple[Any, Any]:
+        """Absolute row sums of ``gamma1 L1`` and ``gamma2 L2``: ``g(D) <= sum (reach1_i + reach2_j) D_ij**2``."""
+        terms = zip((self.L1, self.L2), (self.gamma1, self.gamma2), self.shape, strict=True)
+        return tuple(np.zeros(n) if L is None else gamma * abs(L).sum(axis=1) for L, gamma, n in terms)  # type: ignore
+
+    @cached_property
+    def stiffness(self) -> tuple[float, int]:
+        """Bound of ``max |gradient(U)| / max |U|``, and how many numbers one entry of a gradient adds up."""
+        longest = (0 if L is None else int(np.diff(L.indptr).max()) for L in (self.L1, self.L2))
+        return 2 * float(sum(reach.max() for reach in self.reaches)), sum(longest)
 
     def transpose(self) -> Problem:
         """Return the same problem for ``X.T``; its solution is the transpose of this one's."""
-        return replace(
-            self,
-            X=self.X.T,
-            L1=self.L2,
-            L2=self.L1,
-            gamma1=self.gamma2,
-            gamma2=self.gamma1,
-            mask=None,  # NaN in X says the same
-            null1=self.null2,
-            null2=self.null1,
-        )
+        names = ("L", "gamma", "null", "lmax")
+        swapped = {f"{name}{i}": getattr(self, f"{name}{3 - i}") for name in names for i in (1, 2)}
+        return replace(self, X=self.X.T, mask=None, **swapped)  # NaN in X says the same
+
+    def start(self, U0: Any) -> Array:
+        """Return a warm start as an array of the shape of ``X``."""
+        U0 = np.asarray(U0)
+        if U0.shape != self.shape or not np.isfinite(U0).all():
+            raise ValueError(f"U0 has shape {U0.shape}; it must be finite and of the shape of X, {self.shape}.")
+        return U0
+
+    def turn(self, U: Array) -> Array:
+        """Return the transpose of a solution, rows in one piece."""
+        return np.ascontiguousarray(U.T)
+
+
+class Sums(NamedTuple):
+    """What a certificate needs to know of a point ``U``, in float64; ``V`` is the gradient there.
+
+    Where ``X`` is missing, ``X - U`` stands for the ends of the box of the solution as seen from ``U``: in ``VR`` that
+    with the smaller product, in ``reach`` the farther one.
+    """
+
+    data: float  # data term
+    VU: float  # <V, U>
+    VR: float  # <V, X - U>
+    VV: float  # sum V**2 over the observed entries
+    reach: float  # sum |X - U|
+    size: float  # sum |U|
+    Vmax: float  # max |V| over the observed entries
+    Vtop: float  # max |V|
+    Umax: float  # max |U|
 
 
 class Certificate(NamedTuple):
-    """What is proved about a point ``U``: the optimum lies in ``[bound, objective]``."""
+    """What is proved of ``U``: no matrix has an objective below its own by more than ``excess``, rounding included."""
 
-    objective: float
-    bound: float
+    data: float  # data term
+    smooth: float  # the two graph terms
+    excess: float = 0.0  # objective minus dual bound, at most
+    doubt: float = 0.0  # rounding of the graph terms
+    pull: float = 0.0  # how much the optimum may change for a change of one in the data
+    slip: float = 0.0  # rounding of an entry of the gradient
+    size: float = 0.0  # sum |U| + sum |X - U|, what rounding of both goes by
+
+    @property
+    def objective(self) -> float:
+        """Value of Shahid et al. 2016, Eq. (1)."""
+        return self.data + (self.smooth if not self.smooth < 0 else 0.0)  # a graph term below zero is rounding
 
     @property
     def gap(self) -> float:
-        """Relative duality gap, ``(objective - bound) / objective``."""
-        return max(self.objective - self.bound, 0.0) / self.objective if self.objective > 0 else 0.0
+        """Relative duality gap: the optimum is smaller by at most this share; 1 where nothing can be proved."""
+        if self.excess <= 0:
+            return 0.0
+        least = self.data + max(self.smooth - self.doubt, 0.0)
+        return min(self.excess / least, 1.0) if least > 0 and self.excess < np.inf else 1.0
+
+    @property
+    def bound(self) -> float:
+        """Lower bound of the optimum."""
+        return self.objective * (1 - self.gap)
 
 
 def smooth_part(problem: Problem, U: Array) -> float:
@@ -141,7 +208,7 @@ def data_term(problem: Problem, U: Array) -> float:
     if problem.loss == "l2":
         R = R * R
     elif problem.loss == "huber":
-        R = np.where(problem.delta < R, R - problem.delta / 2, R * R / (2 * problem.delta))
+        R = np.where(problem.huber_delta < R, R - problem.huber_delta / 2, R * R / (2 * problem.huber_delta))
     return float(np.sum(R, dtype=np.float64))
 
 
@@ -172,145 +239,85 @@ def shrinkage(problem: Problem, step: Any) -> tuple[Any, Any, Any]:
     if problem.loss == "l2":
         return 1 / (1 + 2 * step), np.inf, 0.0
     if problem.loss == "huber":
-        return problem.delta / (problem.delta + step), problem.delta + step, step
+        return problem.huber_delta / (problem.huber_delta + step), problem.huber_delta + step, step
     return 0.0, step, step
 
 
-def prox(problem: Problem, Z: Array, step: float) -> Array:
-    """Return the proximal point of ``step * h`` at ``Z`` (Shahid et al. 2016, Eq. (4))."""
-    keep, edge, limit = shrinkage(problem, step)
+def prox(problem: Problem, Z: Array, step: float | Array) -> Array:
+    """Return the proximal point of ``step * h`` at ``Z`` (Shahid et al. 2016, Eq. (4)); rows may have own steps."""
+    keep, edge, limit = (np.asarray(number, dtype=Z.dtype) for number in shrinkage(problem, step))
     D = Z - problem.X
-    U = np.where(np.abs(D) <= edge, problem.X + Z.dtype.type(keep) * D, Z - np.sign(D) * Z.dtype.type(limit))
+    U = np.where(np.abs(D) <= edge, problem.X + keep * D, Z - np.sign(D) * limit)
     # Entries that are not observed (X is NaN there) have no data term: they do not move.
     return U if problem.mask is None else np.where(problem.mask, U, Z)
-
-
-def lipschitz(problem: Problem, *, bound: str = "lanczos") -> float:
-    """Return ``beta' = 2 gamma1 lmax(L1) + 2 gamma2 lmax(L2)``, a Lipschitz constant of the gradient.
-
-    ``bound="lanczos"`` estimates the largest eigenvalues from a few Lanczos steps, from above;
-    ``bound="paper"`` takes 2, which holds for normalised Laplacians (Shahid et al. 2016, Sec. III).
-    """
-    # Matrices on a device bring their own Lanczos run.
-    lanczos = lambda L: L.lmax if hasattr(L, "lmax") else largest_eigenvalue(L)  # noqa: E731
-    lmax = {"lanczos": lanczos, "paper": lambda L: 2.0}[bound]
-    terms = ((problem.gamma1, problem.L1), (problem.gamma2, problem.L2))
-    return sum(2 * gamma * lmax(L) for gamma, L in terms if L is not None and gamma > 0)
-
-
-def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int) -> float:
-    """Return ``1 / mean |2 L X|``, the gamma at which the typical entry of the gradient at ``X`` is one.
-
-    Parameters
-    ----------
-    L : sparse matrix or None
-        Laplacian along ``axis``; None gives 0.
-    X : ndarray or tensor of shape (n_samples, n_features)
-        The data; NaN is missing. With a tensor ``L`` is a matrix on its device.
-    axis : {0, 1}
-        0 for the sample graph, 1 for the feature graph.
-
-    Notes
-    -----
-    ``U = X`` is optimal while ``max |gradient(X)| <= 1``; the mean acts on the typical entry. Data times ``c`` gives
-    gamma over ``c``, as the solution asks for. (The median would be zero on sparse images.) At most 2000 samples are
-    looked at, evenly spaced. Where neighbours agree, as duplicates do, the term has nothing to do, and gamma is 0.
-    """
-    if L is None:
-        return 0.0
-    if not isinstance(X, np.ndarray):
-        from frpcag.torch_sparse import mean_pull
-
-        some: Any = X[:: max(1, len(X) // 2000)].double()
-        size, spread = (float(A.abs().nanmean()) for A in (some, some - some.nanmean()))
-        return _one_over(2 * mean_pull(L, X, axis=axis), size, spread, np.dtype(str(X.dtype).removeprefix("torch.")))
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), 2000)).astype(int))
-    pull = _pull(L, X, rows) if axis == 0 else _pull(L, X[rows].T, np.arange(X.shape[1])).T
-    at = ~np.isnan(X[rows])
-    if not at.any():
-        return 0.0
-    with np.errstate(over="ignore"):  # an infinite mean is refused below
-        typical = float(np.mean(np.abs(2 * pull[at]), dtype=np.float64))
-        values = X[rows][at].astype(np.float64)
-        size, spread = (float(np.mean(np.abs(A))) for A in (values, values - np.mean(values)))
-    return _one_over(typical, size, spread, X.dtype)
-
-
-def _one_over(typical: float, size: float, spread: float, dtype: np.dtype) -> float:
-    """Return one over the typical pull; 0 where it is the rounding of the entries, or of edges that weigh nothing."""
-    # Among duplicates only the edges to far points pull, at weights down to 1e-12.
-    if typical <= max(4 * float(np.finfo(dtype).eps) * size, 1e-6 * spread):
-        return 0.0
-    if not (np.isfinite(typical) and np.isfinite(1.0 / typical)):
-        raise ValueError(
-            f"the entries of X, {size:.3g} in the mean, are too {'small' if typical < 1 else 'large'} for "
-            f"gamma='auto': one over their differences leaves the range of {dtype}; multiply X by a constant."
-        )
-    return 1.0 / typical
-
-
-def _pull(L: sp.csr_array, X: Array, rows: Array) -> Array:
-    """Return ``L[rows] @ X``; missing neighbours count as the average of those observed."""
-    if not np.isnan(X).any():
-        return L[rows] @ X
-    diagonal = L.diagonal()
-    W = (sp.diags_array(diagonal) - L).tocsr()[rows]
-    seen = (~np.isnan(X)).astype(X.dtype)
-    there = W @ seen
-    mean = np.divide(W @ np.nan_to_num(X, nan=0.0), there, out=np.zeros(there.shape), where=there > 0)
-    return np.nan_to_num(diagonal[rows, None] * X[rows] - np.asarray(W.sum(axis=1)).reshape(-1, 1) * mean, nan=0.0)
 
 
 def conjugate(problem: Problem) -> tuple[float, float]:
     """Return ``(curvature, box)`` with ``phi*(v) = curvature * v**2`` for ``|v| <= box``, infinite beyond."""
     if problem.loss == "l2":
         return 0.25, np.inf
-    return (problem.delta / 2, 1.0) if problem.loss == "huber" else (0.0, 1.0)
+    return (problem.huber_delta / 2, 1.0) if problem.loss == "huber" else (0.0, 1.0)
 
 
-def dual_bound(problem: Problem, *, VX: float, VV: float, g: float, Vmax: float) -> float:
-    """Return the best lower bound of the optimum along the ray ``a V``, ``V`` a gradient of the smooth part.
+def certified(problem: Any, sums: Sums) -> Certificate:
+    """Return what the sums of a point prove, with the rounding of float64 on the safe side.
 
-    For every ``a`` with ``|a V| <= box`` the value ``a <V, X> - sum phi*(a V) - a**2 g`` bounds the optimum
-    from below; it is a parabola in ``a``, so its maximum is explicit.
-
-    Parameters
-    ----------
-    VX : float
-        ``<V, X>``; missing entries enter with ``min(V lo, V hi)`` for a box ``[lo, hi]`` that holds a solution.
-    VV, Vmax : float
-        ``sum V**2`` and ``max |V|`` over the observed entries.
-    g : float
-        Smooth part at the point where ``V`` was taken.
+    For every ``a`` with ``|a V| <= box`` the value ``a <V, X> - sum phi*(a V) - a**2 g`` bounds the optimum from
+    below, and lies below the objective by ``h - a <V, X - U> + sum phi*(a V) + (1 - a)**2 g``. No large numbers
+    cancel in it, whatever the level of ``X``. It is a parabola in ``a``, so its minimum is explicit.
     """
     curvature, box = conjugate(problem)
-    bend = g + curvature * VV
-    if not VX > 0:
-        return 0.0
-    a = box / Vmax if Vmax > 0 else np.inf
-    a = min(a, VX / (2 * bend)) if bend > 0 else a
-    # V = 0 observed and no bend: U is optimal for the smooth part, and VX > 0 cannot happen.
-    return a * VX - a * a * bend if np.isfinite(a) else 0.0
+    (n, p), (stiffness, terms) = problem.shape, problem.stiffness
+    # An entry of V is off by at most this, and what is summed over the entries as if V were.
+    slip = EPS * ((terms + 4) * stiffness * sums.Umax + _ROWS_AT_ONCE * (p + 1) * sums.Vtop)
+    g, doubt = sums.VU / 2, slip * sums.size / 2
+    squares = curvature * (sqrt(sums.VV) + slip * sqrt(n * p)) ** 2 if curvature else 0.0
+    limit, bend = sums.Vmax + slip, g + squares
+    a = (sums.VR + sums.VU) / (2 * bend) if bend > 0 else 1.0
+    a = max(min(a, box / limit if limit > 0 else np.inf), 0.0)
+    excess = sums.data - a * (sums.VR - slip * sums.reach) + a * a * squares + (1 - a) ** 2 * (g + doubt)
+    excess += EPS * _ROWS_AT_ONCE * (p + 1) * sums.data
+    # A term that is negative beyond rounding belongs to no Laplacian: nothing is proved.
+    excess = excess if g + doubt >= 0 else np.inf
+    return Certificate(sums.data, g, excess, doubt, a * limit, slip, sums.size + sums.reach)
 
 
 def certificate(problem: Problem, U: Array) -> Certificate:
-    """Return objective and dual bound at ``U``; sums are taken in float64. Costs one gradient."""
-    V = gradient(problem, U)
-    g = 0.5 * float(np.sum(V * U, dtype=np.float64))
-    VX = V.astype(np.float64) * problem.X
+    """Return what is proved about ``U``. Costs one gradient, in float64.
+
+    Parameters
+    ----------
+    problem : Problem
+        What ``U`` is to solve.
+    U : ndarray of shape (n_samples, n_features)
+        Any matrix; it need not come from our solver.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from frpcag import Problem, certificate
+    >>> path = sp.csr_array(np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    >>> problem = Problem(np.array([[0.0], [4.0]]), path, None, gamma1=1.0, gamma2=0.0)
+    >>> proof = certificate(problem, np.array([[1.75], [2.25]]))  # the solution: nothing is below 3.75
+    >>> round(proof.objective, 9), round(proof.bound, 9)
+    (3.75, 3.75)
+    """
+    U = np.asarray(U, dtype=np.float64)
+    V, R = gradient(problem, U), problem.X - U
+    VR, reach, observed = V * R, np.abs(R), V
     if problem.mask is not None:
         lo, hi, rows, columns = solution_box(problem)
-        least = np.minimum(V * lo, V * hi) * np.outer(rows, columns)
-        VX = np.where(problem.mask, VX, least)
-        V = V[problem.mask]
-    bound = dual_bound(
-        problem,
-        VX=float(VX.sum()),
-        VV=float(np.sum(np.square(V, dtype=np.float64))),
-        g=g,
-        Vmax=float(np.abs(V).max()),
-    )
-    return Certificate(data_term(problem, U) + g, bound)
+        below, above = (end * np.outer(rows, columns) - U for end in (lo, hi))
+        VR = np.where(problem.mask, VR, np.minimum(V * below, V * above))
+        reach = np.where(problem.mask, reach, np.maximum(np.abs(below), np.abs(above)))
+        observed = V[problem.mask]
+    sums = (np.sum(V * U), np.sum(VR), np.sum(observed**2), np.sum(reach), np.sum(np.abs(U)))
+    tops = (np.abs(observed).max(), np.abs(V).max(), np.abs(U).max())
+    return certified(problem, Sums(data_term(problem, U), *map(float, sums + tops)))
 
 
 def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
@@ -319,7 +326,7 @@ def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
     With ``rows`` and ``columns`` the null vectors of the Laplacians and ``Z = U / (rows columns')``, both graph terms
     are sums of squared differences of ``Z`` along edges. Clipping ``Z`` to the range that the observed entries of
     ``X`` have in these units shortens every difference and brings every entry nearer to its datum, so it lowers the
-    objective.
+    objective. Terms that pull levels to zero as well want zero in the range.
     """
     n, p = problem.X.shape
     rows = np.ones(n) if problem.null1 is None else np.asarray(problem.null1, dtype=np.float64)
@@ -329,38 +336,25 @@ def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
     Z = problem.X
     if problem.null1 is not None or problem.null2 is not None:
         Z = Z / rows[:, None] / columns
-    return float(np.nanmin(Z)), float(np.nanmax(Z)), rows, columns
+    held = "held" in (problem.level1, problem.level2)
+    return *widened(float(np.nanmin(Z)), float(np.nanmax(Z)), problem.X.dtype, held=held), rows, columns
 
 
-def common_level(problem: Problem) -> float:
-    """Return a level that all entries share and no term sees, where it would cost digits; else 0.
-
-    Combinatorial Laplacians take constants to zero, so ``X - c`` has the solution ``U - c`` and the same objective. But
-    ``<L U, U>`` loses its digits where the level is large against the spread: its square, times the rounding of the
-    numbers, is then of the size of what is left.
-    """
-    if not all(_ignores_levels(*term) for term in ((problem.L1, problem.null1), (problem.L2, problem.null2))):
-        return 0.0
-    X: Any = problem.X
-    some = X[:: max(1, len(X) // 2000)]
-    some = np.asarray(some if isinstance(some, np.ndarray) else some.cpu(), dtype=np.float64)
-    some = some[~np.isnan(some)]
-    if not some.size:
-        return 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # sums at the end of the range
-        level = float(some.mean())
-        spread = float(np.abs(some - level).mean())
-    eps = float(np.finfo(str(X.dtype).removeprefix("torch.")).eps)
-    return level if np.isfinite(level) and abs(level) > np.sqrt(1e-5 / eps) * spread else 0.0
+def widened(lo: float, hi: float, dtype: Any, *, held: bool = False) -> tuple[float, float]:
+    """Return a box with room for the rounding of its ends and of the data, and zero in it where levels are held."""
+    room = (8 * EPS + float(np.finfo(str(dtype).removeprefix("torch.")).eps)) * max(abs(lo), abs(hi))
+    return (min(lo, 0.0) if held else lo) - room, (max(hi, 0.0) if held else hi) + room
 
 
-def _ignores_levels(L: Any, null: Any) -> bool:
-    """Say whether a Laplacian takes constants to zero; without a null vector it is tried."""
-    if L is None:
-        return True
-    if null is not None:
-        return bool((null == null[0]).all())
-    return sp.issparse(L) and float(np.abs(L.sum(axis=1)).max()) <= 1e-6 * float(np.abs(L.data).max(initial=0.0))
+def check_numbers(loss: Any, huber_delta: Any, **gammas: Any) -> None:
+    """Raise ValueError for an unknown loss, and for numbers that cannot be a threshold or a weight."""
+    if not (isinstance(loss, str) and loss in LOSSES):
+        raise ValueError(f"loss={loss!r} is unknown; choose one of {', '.join(map(repr, LOSSES))}.")
+    if not (isinstance(huber_delta, Real) and 0 < float(huber_delta) < np.inf):
+        raise ValueError(f"huber_delta={huber_delta!r} must be a positive number.")
+    for name, gamma in gammas.items():
+        if not isinstance(gamma, Real) or isinstance(gamma, bool) or not 0 <= float(gamma) < np.inf:
+            raise ValueError(f"{name}={gamma!r} must be a finite number >= 0; pass 0 to drop the term.")
 
 
 def _observed(X: Array) -> Array | None:
@@ -376,32 +370,49 @@ def _observed(X: Array) -> Array | None:
     return ~missing if missing.any() else None
 
 
-def _as_laplacian(L, n: int, name: str, axis: str):
+def _as_laplacian(L, n: int, name: str, axis: str) -> sp.csr_array | None:
+    """Return a Laplacian as float64, symmetric to the last bit."""
     if L is None:
         return None
     if not sp.issparse(L) and np.ndim(L) != 2:
         raise ValueError(f"{name}={L!r} must be None or a sparse or dense matrix, the Laplacian of a graph.")
-    L = sp.csr_array(L)
+    L = sp.csr_array(L, dtype=np.float64)
     if L.shape != (n, n):
         raise ValueError(f"{name} has shape {L.shape}; it must be ({n}, {n}), {axis} of X in both directions.")
     if not np.isfinite(L.data).all():
         raise ValueError(f"{name} has entries that are not finite; rebuild the graph.")
-    scale = np.abs(L.data).max(initial=0.0)
-    if np.abs((L - L.T).data).max(initial=0.0) > 1e-6 * scale:
+    if not L.has_canonical_format:
+        L = L.copy()
+        L.sum_duplicates()
+    skew = np.abs((L - L.T).data).max(initial=0.0)
+    if skew > 1e-6 * np.abs(L.data).max(initial=0.0):
         raise ValueError(f"{name} is not symmetric; use (A + A.T) / 2 of the adjacency before the Laplacian.")
-    return L
+    return L if skew == 0 else sp.csr_array(L / 2 + L.T / 2)  # tr(U' L U) sees no more of it
 
 
-def _check_null_vector(L: sp.csr_array | None, null: Array | None, name: str) -> None:
-    """Raise unless the graph term of ``L`` is a sum over edges of squared differences of ``u / null``."""
-    if L is None:
-        return
-    s = np.ones(L.shape[0]) if null is None else np.asarray(null)
-    if s.shape != (L.shape[0],) or not (s > 0).all():
+def _with_null_vector(L: sp.csr_array, null: Array | None, name: str) -> tuple[sp.csr_array, str]:
+    """Return the Laplacian and what it does to a level along its null vector, ones where none is given.
+
+    "free": the term is a sum over edges of squared differences of ``u / null``; "held": of squares of ``u``, too.
+    Entries beside the diagonal that are not positive then prove it semi-definite. "unknown": nothing is known.
+    """
+    s = np.ones(L.shape[0]) if null is None else np.asarray(null, dtype=np.float64)
+    if s.shape != (L.shape[0],) or not ((s > 0) & np.isfinite(s)).all():
         raise ValueError(f"{name} must be a vector of {L.shape[0]} positive numbers, one per node.")
-    scale = float(np.abs(L.diagonal()).max(initial=0.0)) * float(s.max())
-    if float(np.abs(L @ s).max()) > 1e-6 * scale or (L - sp.diags_array(L.diagonal())).max() > 1e-9 * scale:
-        raise ValueError(
-            f"{name}={'None' if null is None else '...'} is not in the null space of {name.replace('null', 'L')}; with "
-            "missing entries pass the square root of the degrees for a normalised Laplacian (Graph.null_vector)."
-        )
+    rows = np.repeat(np.arange(len(s)), np.diff(L.indptr))
+    beside = rows != L.indices
+    if L.data[beside].max(initial=0.0) > 0:
+        return L, "unknown"
+    sums, sizes, counts = L @ s, abs(L) @ s, np.diff(L.indptr)
+    # Sums of numbers that were rounded to float32 are off by its rounding.
+    single = null is None and bool((L.data == L.data.astype(np.float32)).all())
+    slack = (counts + 8) * (float(np.finfo(np.float32).eps) if single else EPS) * sizes
+    if null is None and (sums >= -slack).all() and (sums > slack).any():
+        return L, "held"
+    # No Laplacian has a diagonal that falls short of its edges: by so little, it was rounded, and the edges define it.
+    if (np.abs(sums) > np.maximum(slack, 1e-6 * sizes)).any():
+        return L, "unknown"
+    if (np.abs(sums) > (counts + 8) * EPS * sizes).any():
+        L = L.copy()
+        L.data[~beside] -= (sums / s)[rows[~beside]]
+    return L, "free"

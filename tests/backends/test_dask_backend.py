@@ -1,5 +1,6 @@
 """Facts about row blocks: input, cells, halo, sums. In this process; tests/test_dask.py has the cluster."""
 
+import logging
 import pickle
 import sys
 
@@ -15,14 +16,14 @@ import dask.array as da
 
 from frpcag import FRPCAG, build_graph, solve
 from frpcag.backends import select_backend
-from frpcag.backends.dask_backend import DaskBackend
-from frpcag.cluster import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
+from frpcag.backends.dask import DaskBackend
 from frpcag.data.row_chunks import as_row_chunks
-from frpcag.graphs.block_graph import given_graph, search_graph
-from frpcag.graphs.cells import group_cells, order_rows
-from frpcag.graphs.gram import column_products, graph_from_products
-from frpcag.halo import localize
-from oracles import random_laplacian, random_problem
+from frpcag.graphs.blocks.cells import group_cells, order_rows
+from frpcag.graphs.blocks.gram import column_products, graph_from_products
+from frpcag.graphs.blocks.graph import given_graph, search_graph
+from frpcag.linalg.row_blocks import localize
+from frpcag.runtime.tasks import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
+from support.oracles import random_laplacian, random_problem
 
 
 def points(n=300, p=8, seed=0, dtype=np.float32):
@@ -70,7 +71,17 @@ def test_the_graph_over_blocks_is_the_graph_of_one_machine(kind, sizes):
     X = points()
     layout, blocks, ids, visits, cells = ordered(X, sizes)
     graph = search_graph(
-        layout, blocks, ids, visits, cells, n_neighbors=7, sigma="auto", kind=kind, method="auto", seed=0
+        layout,
+        blocks,
+        ids,
+        visits,
+        cells,
+        n_neighbors=7,
+        n_features=X.shape[1],
+        sigma="auto",
+        normalized=kind == "normalized",
+        method="auto",
+        seed=0,
     )
     reference = build_graph(X, n_neighbors=7, laplacian=kind)
     assert graph.recall == 1.0
@@ -85,9 +96,11 @@ def test_neighbouring_cells_in_a_block_keep_the_halo_small():
     X = points(1200)
     layout, _, ids, _, _ = ordered(X, [300] * 4)
     A = build_graph(X).weights
-    near = given_graph(layout, ids, A, sigma=None, kind="normalized").n_halo
+    near = given_graph(layout, ids, A, sigma=None, normalized=True, method="precomputed").n_halo
     as_they_come = [np.arange(300) + 300 * j for j in range(4)]
-    far = given_graph(Layout.spread(Here(), [300] * 4), as_they_come, A, sigma=None, kind="normalized").n_halo
+    far = given_graph(
+        Layout.spread(Here(), [300] * 4), as_they_come, A, sigma=None, normalized=True, method="precomputed"
+    ).n_halo
     assert near < far / 10  # cells dealt to blocks at random give a quarter
 
 
@@ -166,7 +179,11 @@ BAD = [
     (da.from_array(X, chunks=(3, 4))[da.from_array(X[:, 0] == 0, chunks=3)], {}, "unknown sizes.*compute_chunk_sizes"),
     (da.from_array(X.astype(object), chunks=(3, 4)), {}, "dtype object"),
     (da.from_array(X, chunks=(3, 4)), {"sample_graph": sp.eye_array(5)}, "5 nodes but X has 6"),
-    (da.from_array(X, chunks=(3, 4)), {"sample_graph": build_graph(points(5), n_neighbors=2)}, "5 nodes but X has 6"),
+    (
+        da.from_array(X, chunks=(3, 4)),
+        {"sample_graph": build_graph(points(5), n_neighbors=2)},
+        "5 nodes but X has n_samples=6",
+    ),
     (da.from_array(X, chunks=(3, 4)), {"feature_graph": sp.eye_array(3)}, "3 nodes but X has 4"),
     (da.from_array(X, chunks=(3, 4)), {"sample_graph": "pynndescent"}, "sample_graph='pynndescent' is not done"),
     (da.from_array(X, chunks=(3, 4)), {"n_refine": 1}, "n_refine=1 is not done"),
@@ -222,10 +239,23 @@ def test_new_rows_are_refused_by_a_model_of_chunks():
         model.transform(points(3))
 
 
+def test_recall_of_the_sample_graph_is_logged(caplog):
+    with caplog.at_level(logging.INFO, logger="frpcag"):
+        FRPCAG(tol=1e-1, random_state=0).fit(da.from_array(points(), chunks=(100, -1)))
+    assert "recall 1.000 of the 10 nearest neighbours" in caplog.text
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path):
+    options = {"tol": 1e-2, "backend": DaskBackend(checkpoint=str(tmp_path / "run"), every=2)}
+    FRPCAG(**options).fit(da.from_array(points(), chunks=(100, -1)))
+    with pytest.raises(ValueError, match="holds a fit of other data"):
+        FRPCAG(**options).fit(da.from_array(points(seed=1), chunks=(100, -1)))
+
+
 def test_importing_the_backend_does_not_import_dask():
     import subprocess
 
-    code = "import sys, frpcag.backends.dask_backend; print('dask' in sys.modules)"
+    code = "import sys, frpcag.backends.dask; print('dask' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -263,12 +293,12 @@ def test_blocks_in_pytorch_go_on_from_a_checkpoint(tmp_path):
 
 def test_blocks_in_pytorch_travel_as_arrays_of_the_host():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from frpcag.backends import torch_blocks
+    from frpcag.backends.torch import blocks as torch_blocks
 
     problem = random_problem(3, n=40, p=7, mask=0.2)
     graph = localize(problem.L1, np.array([0, 40]), 0)
-    data = torch_blocks.block_data(problem.X, graph, 2.0)
-    features = torch_blocks.feature_lists(problem.L2, 2.0, problem.X.dtype, 7)
+    data = torch_blocks.block_data(problem.X, graph, 2.0, 0.1)
+    features = torch_blocks.feature_lists(problem.L2, 2.0, problem.X.dtype, 7, 0.1)
     for value in (data, features, torch_blocks.iterates(data, None)):
         assert not _tensors(value.__getstate__())
         back = pickle.loads(pickle.dumps(value))
@@ -297,3 +327,11 @@ def test_neighbours_that_agree_get_no_weight_as_on_one_machine(center):
 def test_unknown_kernels_are_refused():
     with pytest.raises(ValueError, match="kernels='cupy' is unknown; choose 'auto', 'numba', 'torch'"):
         DaskBackend(kernels="cupy")
+
+
+@pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])
+def test_a_grid_of_features_has_the_laplacian_asked_for(laplacian):
+    options = {"feature_graph": "grid", "feature_shape": (2, 3), "laplacian": laplacian, "sample_graph": None}
+    model = FRPCAG(**options).fit(da.from_array(points(40, 6), chunks=(20, -1)))
+    expected = build_graph(np.zeros((1, 6)), axis=1, method="grid", feature_shape=(2, 3), laplacian=laplacian)
+    assert_allclose(model.feature_graph_.laplacian.toarray(), expected.laplacian.toarray())

@@ -11,12 +11,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from frpcag import FRPCAG, FRPCAGCV  # noqa: E402
 from frpcag.backends import select_backend  # noqa: E402
-from frpcag.backends.torch_backend import require_memory  # noqa: E402
-from frpcag.factorize import gram_svd  # noqa: E402
-from frpcag.gpu import gram_svd as tensor_gram_svd  # noqa: E402
+from frpcag.backends.torch.backend import require_memory  # noqa: E402
 from frpcag.graphs import Graph  # noqa: E402
+from frpcag.linalg.factorize import gram_svd  # noqa: E402
+from frpcag.linalg.torch_factorize import gram_svd as tensor_gram_svd  # noqa: E402
 from frpcag.solvers import solve  # noqa: E402
-from oracles import random_problem, tolerance  # noqa: E402
+from support.oracles import random_problem, tolerance  # noqa: E402
 
 
 def corrupted(n=90, p=24, seed=0, dtype=np.float64, missing=0.0):
@@ -42,8 +42,10 @@ def test_bursts_of_steps_end_where_single_steps_do(stop, restart):
 def test_the_solver_looks_only_when_the_gap_is_due():
     backend = select_backend("torch")
     bursts = []
-    advance = backend.advance
-    backend.advance = lambda state, n_steps, **options: (bursts.append(n_steps), advance(state, n_steps, **options))[1]
+    run = backend.run_on_device
+    backend.run_on_device = lambda state, n_steps, **options: (bursts.append(n_steps), run(state, n_steps, **options))[
+        1
+    ]
     solution = solve(random_problem(5, n=30, p=12), backend=backend, tol=1e-6)
     assert sum(bursts) == solution.n_iter
     assert len(bursts) == len(solution.history["gap"]) < solution.n_iter / 2
@@ -103,7 +105,7 @@ def test_a_fit_leaves_the_tensor_untouched():
 def test_cross_validated_gammas_are_those_of_arrays():
     X = corrupted(60, 12)
     options = {"multiples1": (0.1, 1.0), "multiples2": (0.1, 1.0), "random_state": 0}
-    host, device = FRPCAGCV(**options).fit(X), FRPCAGCV(backend="torch", **options).fit(X)
+    host, device = (FRPCAGCV(FRPCAG(backend=name), **options).fit(X) for name in ("auto", "torch"))
     assert_allclose(device.gamma1_, host.gamma1_, rtol=1e-6)
 
 
@@ -117,7 +119,7 @@ def test_factors_of_a_tensor_are_those_of_the_array(shape, n_components):
 
 
 def test_the_sketch_of_a_large_tensor_agrees_with_the_dense_svd(monkeypatch):
-    monkeypatch.setattr("frpcag.gpu._GRAM_SIDE", 10)
+    monkeypatch.setattr("frpcag.linalg.torch_factorize._GRAM_SIDE", 10)
     rng = np.random.default_rng(0)
     U = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 40)) + 0.3 * rng.normal(size=(60, 40))
     W, Sigma, V = tensor_gram_svd(torch.from_numpy(U), 5, random_state=0)
@@ -132,7 +134,7 @@ def test_the_sketch_of_a_large_tensor_agrees_with_the_dense_svd(monkeypatch):
         (np.full((3, 2), np.inf), "infinite entries"),
         (np.array([[1.0, 2.0], [np.nan, np.nan], [3.0, 4.0]]), "row 1 of X has no observed entry"),
         (np.array([[1.0, np.nan], [2.0, np.nan]]), "column 1 of X has no observed entry"),
-        (np.zeros((1, 2)), "at least 2 rows"),
+        (np.zeros((1, 2)), "1 sample.* minimum of 2 is required by FRPCAG"),
     ],
 )
 def test_tensors_that_cannot_be_fitted_are_refused_with_the_reason(X, words):

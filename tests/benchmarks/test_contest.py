@@ -7,19 +7,19 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from contest import measure as measure_module
+from contest.contenders import Contender, Given, Timed, solve_ours, solve_pyunlocbox
+from contest.measure import measure, run_task
+from contest.tables import by_setting, render_peers, summary, table
+from contest.tasks import TASKS, Task, best_rank, corrupt, score_recovery, shrink
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 
-from frpcag.bench import measure as measure_module
-from frpcag.bench.contenders import Contender, Given, Timed, solve_ours, solve_pyunlocbox
-from frpcag.bench.measure import measure, run_task
-from frpcag.bench.peer_tables import by_setting, render_peers, summary, table
-from frpcag.bench.peers import TASKS, Task, best_rank, corrupt, score_recovery, shrink
-from frpcag.bench.run import RECORDS, read_records
+from frpcag.paper.run import RECORDS, read_records
 from frpcag.problem import objective
-from oracles import random_problem
+from support.oracles import random_problem
 
-needs_pyunlocbox = pytest.mark.skipif(find_spec("pyunlocbox") is None, reason="needs pyunlocbox, of frpcag[peers]")
+needs_pyunlocbox = pytest.mark.skipif(find_spec("pyunlocbox") is None, reason="needs pyunlocbox, of frpcag[benchmarks]")
 
 
 def load(cell):
@@ -119,7 +119,7 @@ def test_a_library_that_is_not_installed_is_recorded_with_the_way_out_and_tried_
     task = small_task(theirs=Contender(double, needs="no_such_library"))
     (record,) = run_task(task, tmp_path, quick=True)
     assert record["status"] == "not installed"
-    assert "pip install 'frpcag[peers]'" in record["note"]
+    assert "pip install 'frpcag[benchmarks]'" in record["note"]
     assert len(read_records(tmp_path)) == len(list(run_task(task, tmp_path, quick=True))) == 1
 
 

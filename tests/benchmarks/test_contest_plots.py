@@ -3,10 +3,9 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from contest.plots import plot_growth, plot_score_against_time
 from matplotlib.text import Text
 from numpy.testing import assert_allclose
-
-from frpcag.plots.peers import plot_growth, plot_score_against_time
 
 
 def test_score_against_time_names_every_point_and_no_names_touch(assert_golden):

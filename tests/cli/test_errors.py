@@ -34,7 +34,7 @@ BAD_WORDS = {
     "--n-components": ("0", "1.5", "1000", "x"),
     "--gamma1": ("-1", "x", "inf", "nan"),
     "--gamma2": ("-1",),
-    "--shape": ("5x5", "x", "4x", "0x24"),
+    "--feature-shape": ("5x5", "x", "4x", "0x24"),
     "--feature-graph": ("circle", "grid"),
     "--sample-graph": ("grid",),
     "--laplacian": ("random",),
@@ -127,12 +127,21 @@ def test_arguments_are_named_as_options_but_paths_stay():
     assert in_option_words(message) == "--clusters=9 exceeds it; drop --key. key/tol.npy max_iter.npy my-tol"
 
 
-@pytest.mark.parametrize("debug", [False, True])
-def test_a_real_process_shows_a_traceback_only_with_debug(debug, working_folder):
-    command = [sys.executable, "-m", "frpcag.cli.main", "fit", "nowhere.npy", *(["--debug"] * debug)]
+def test_a_real_process_shows_no_traceback(working_folder):
+    command = [sys.executable, "-m", "frpcag.cli.main", "fit", "nowhere.npy"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert result.stdout == ""
-    assert ("Traceback" in result.stderr) == debug
+    assert "Traceback" not in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("error: there is no file nowhere.npy")
+    assert os.listdir(working_folder) == []
+
+
+@pytest.mark.parametrize("words", [["fit", "nowhere.npy", "--debug"], ["--debug", "fit", "nowhere.npy"]])
+def test_debug_shows_a_traceback_wherever_it_stands(words, working_folder, frpcag):
+    result = frpcag(*words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Traceback" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("error: there is no file nowhere.npy")
     assert os.listdir(working_folder) == []

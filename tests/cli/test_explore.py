@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from browser import Browser, needs_browser
 from frpcag import FRPCAG, build_graph
 from frpcag.cli.explore import Explorer
 from frpcag.report.server import ExplorerServer, Superseded
+from support.browser import Browser, needs_browser
 
 HOME = {"gamma1": 1.0, "gamma2": 1.0, "n_neighbors": 10}
 
@@ -26,7 +26,7 @@ def never():
 
 @pytest.fixture
 def explorer(X):
-    return Explorer(X, title="<b>data</b>", shape=(4, 6))
+    return Explorer(X, title="<b>data</b>", feature_shape=(4, 6))
 
 
 def test_first_page_is_the_fit_at_the_automatic_gammas(explorer, X):
@@ -123,6 +123,7 @@ def test_sliders_redraw_the_page(explorer, tmp_path):
             " || /n neighbors\\s*1\\s/.test(document.querySelector('#about').innerText)"
         )
         assert browser.errors == []
+        assert browser.requests
         assert all(address.startswith(server.address) for address in browser.requests)
     finally:
         browser.close()
@@ -140,9 +141,9 @@ def test_a_port_in_use_is_an_input_error(data, frpcag):
 
 
 def test_a_shape_of_another_size_is_an_input_error(data, frpcag):
-    result = frpcag("explore", data, "--shape", "5x5")
+    result = frpcag("explore", data, "--feature-shape", "5x5")
     assert result.exit_code == 2
-    assert "--shape=5x5 has 25 pixels" in result.stderr
+    assert "--feature-shape=5x5 has 25 pixels" in result.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another signal there")

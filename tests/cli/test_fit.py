@@ -59,7 +59,7 @@ def test_labels_are_those_of_the_clusterer(data, X, frpcag, working_folder):
 
 def test_options_reach_the_estimator(data, X, frpcag, working_folder):
     words = "--n-components 2 --gamma1 0.5 --gamma2 2 --neighbors 5 --laplacian combinatorial --loss huber"
-    words += " --feature-graph grid --shape 4x6 --no-center --scale --tol 1e-4 --max-iter 400 --jobs 1"
+    words += " --feature-graph grid --feature-shape 4x6 --no-center --scale --tol 1e-4 --max-iter 400 --jobs 1"
     result = frpcag("fit", data, *words.split(), "--backend", "numpy", "--sample-graph", "exact", *FAST)
     assert result.exit_code == 0, result.stderr
     expected = FRPCAG(
@@ -124,7 +124,7 @@ def test_run_json_holds_what_is_needed_to_repeat_and_trust_the_run(data, X, frpc
 
 
 def test_figures_are_drawn_with_images_where_the_shape_is_given(data, frpcag, working_folder):
-    assert frpcag("fit", data, "--shape", "4x6").exit_code == 0
+    assert frpcag("fit", data, "--feature-shape", "4x6").exit_code == 0
     pictures = {name for name in entries(working_folder / "frpcag-run-data") if name.endswith(".png")}
     assert pictures == {"embedding.png", "history.png", "images.png", "singular_values.png"}
 
@@ -190,7 +190,7 @@ def at_step(step, act, monkeypatch):
 def test_ctrl_c_in_the_solve_writes_a_certified_result(data, X, frpcag, working_folder, monkeypatch, ctrl_c):
     at_step(3, ctrl_c, monkeypatch)
     result = frpcag("fit", data, "--tol", "1e-9", *FAST)
-    assert result.exit_code == 0
+    assert result.exit_code == 130
     assert result.stderr.startswith("warning: interrupted after 3 steps; the result is valid")
     run = json.loads((working_folder / "frpcag-run-data/run.json").read_text())
     assert (run["certificate"]["status"], run["certificate"]["n_iter"]) == ("interrupted", 3)
@@ -203,7 +203,7 @@ def test_ctrl_c_in_the_solve_writes_a_certified_result(data, X, frpcag, working_
 def test_ctrl_c_outside_the_solve_leaves_nothing(stage, data, frpcag, working_folder, monkeypatch, ctrl_c):
     monkeypatch.setattr(f"frpcag.cli.fit.{stage}", ctrl_c)
     result = frpcag("fit", data, *FAST)
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert result.stderr == "error: interrupted before there was a result; nothing was written.\n"
     assert entries(working_folder) == ["data.npy"]
 
@@ -211,7 +211,7 @@ def test_ctrl_c_outside_the_solve_leaves_nothing(stage, data, frpcag, working_fo
 def test_a_second_ctrl_c_leaves_nothing(data, frpcag, working_folder, monkeypatch, ctrl_c):
     at_step(3, ctrl_c, monkeypatch)
     monkeypatch.setattr("frpcag.cli.fit.write_run", ctrl_c)
-    assert frpcag("fit", data, "--tol", "1e-9", *FAST).exit_code == 1
+    assert frpcag("fit", data, "--tol", "1e-9", *FAST).exit_code == 130
     assert entries(working_folder) == ["data.npy"]
 
 

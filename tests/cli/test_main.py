@@ -1,9 +1,12 @@
 import json
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 import frpcag as package
 from frpcag.cli import demo as demo_module
+from frpcag.cli.main import COMMANDS, load_command
 from frpcag.cli.progress import Bar, share_done
 from frpcag.data import missing_pixels
 from frpcag.solvers import Progress
@@ -19,6 +22,16 @@ def test_no_command_shows_the_commands(frpcag):
     assert all(command in result.stdout for command in ("demo", "fit", "info"))
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_the_command_says_of_itself(name):
+    assert COMMANDS[name] == load_command(name).help.splitlines()[0]
+
+
+def test_every_module_of_a_command_is_listed():
+    shared = {"__init__", "main", "options", "errors", "progress", "runs", "pictures"}
+    assert {path.stem for path in Path(package.__file__).parent.glob("cli/*.py")} - shared == set(COMMANDS)
+
+
 def test_info_lists_backends_data_sets_and_extras(frpcag, monkeypatch, working_folder):
     (working_folder / "orl.npz").write_bytes(b"")
     monkeypatch.setenv("FRPCAG_DATA", str(working_folder))
@@ -26,7 +39,7 @@ def test_info_lists_backends_data_sets_and_extras(frpcag, monkeypatch, working_f
     assert info["backends"]["numpy"] is True
     assert info["datasets"] == ["digits", "orl"]
     assert info["data_folder"] == str(working_folder)
-    assert set(info["extras"]) == {"io", "ann", "video", "gpu", "dask", "reproduce", "peers"}
+    assert set(info["extras"]) == {"io", "ann", "video", "graphs", "gpu", "dask", "reproduce"}
     assert info["versions"]["numpy"] == np.__version__
 
 
@@ -57,6 +70,8 @@ def test_the_bar_shows_the_step_and_the_gap_on_stderr(monkeypatch, capsys):
 
 def test_the_demo_shows_where_the_clusters_are_better_than_those_of_k_means(frpcag, working_folder, monkeypatch):
     monkeypatch.setattr(demo_module, "SEEDS", range(1))
+    fewer = {name: kind for name, kind in demo_module.CORRUPTIONS.items() if name != "25 % zero"}
+    monkeypatch.setattr(demo_module, "CORRUPTIONS", fewer)
     result = frpcag("demo")
     assert result.exit_code == 0, result.stderr
     run = json.loads((working_folder / "frpcag-demo/run.json").read_text())

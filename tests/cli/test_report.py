@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from browser import Browser, needs_browser
 from frpcag.cli.report import load_run
 from frpcag.problem import objective
 from frpcag.report.diagnostics import diagnose
+from support.browser import Browser, needs_browser
 
 
 @pytest.fixture
 def run(data, frpcag, working_folder):
-    assert frpcag("fit", data, "--clusters", 3, "--shape", "4x6", "--no-plots").exit_code == 0
+    assert frpcag("fit", data, "--clusters", 3, "--feature-shape", "4x6", "--no-plots").exit_code == 0
     return working_folder / "frpcag-run-data"
 
 

@@ -8,7 +8,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from frpcag import FRPCAG, build_graph  # noqa: E402
 from frpcag.backends import select_backend  # noqa: E402
-from frpcag.problem import Problem, certificate, lipschitz, scale_free_gamma  # noqa: E402
+from frpcag.engines.gammas import scale_free_gamma  # noqa: E402
+from frpcag.problem import Problem, certificate  # noqa: E402
+from frpcag.solvers.step_size import lipschitz  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -76,7 +78,7 @@ def test_a_cuda_tensor_stays_on_the_device_and_is_certified(missing):
 
 
 def test_many_rows_get_their_exact_neighbours_through_float16():
-    from frpcag.graphs.torch_neighbors import exact_neighbors
+    from frpcag.graphs.torch.neighbors import exact_neighbors
 
     X = torch.from_numpy(faces(20000, 50)).cuda()
     X[5000:5040] = X[5000]  # ties
@@ -89,7 +91,7 @@ def test_many_rows_get_their_exact_neighbours_through_float16():
 
 
 def test_inverted_lists_find_most_neighbours():
-    from frpcag.graphs.torch_neighbors import approximate_neighbors, exact_neighbors
+    from frpcag.graphs.torch.neighbors import approximate_neighbors, exact_neighbors
 
     X = torch.from_numpy(faces(30000, 30)).cuda()
     truth, found = exact_neighbors(X, 10), approximate_neighbors(X, 10, random_state=0)
@@ -106,7 +108,7 @@ def test_results_are_the_same_bit_for_bit_in_every_run():
 
 
 def test_too_little_memory_is_refused_with_the_bytes_needed_and_free():
-    from frpcag.backends.torch_backend import require_memory
+    from frpcag.backends.torch.backend import require_memory
 
     with pytest.raises(MemoryError, match=r"needs 1,000,000,000,000,000 bytes of GPU memory, but [\d,]+ are free"):
         require_memory(10**15, torch.device("cuda"))
@@ -118,7 +120,7 @@ def test_row_blocks_run_on_the_gpus_of_the_workers_of_a_cluster():
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     import dask.array as da
 
-    from frpcag.backends.dask_backend import DaskBackend
+    from frpcag.backends.dask import DaskBackend
 
     dx = da.from_array(faces(missing=0.05), chunks=(700, -1))
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}

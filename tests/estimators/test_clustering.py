@@ -6,9 +6,9 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
-from frpcag import FRPCAGClustering
-from frpcag.clustering import ASSIGNMENTS
+from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.data.corrupt import missing_pixels
+from frpcag.estimators.clustering import ASSIGNMENTS
 from frpcag.evaluate.clustering import clustering_error
 
 
@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_labels():
         ({"assign": "dbscan"}, "assign='dbscan' is unknown; choose one of 'auto'"),
         ({"n_clusters": 0}, "n_clusters=0 must be an integer from 1 to n_samples=200"),
         ({"n_clusters": 201}, "n_clusters=201"),
-        ({"gamma1": -2.0}, "gamma1=-2.0"),
+        ({"estimator": FRPCAG(gamma1=-2.0)}, "gamma1=-2.0"),
     ],
 )
 def test_bad_parameters_are_named(params, message):
@@ -81,5 +81,5 @@ def test_whitened_components_find_classes_that_strong_directions_hide():
 
 def test_whitening_leaves_out_directions_that_are_rounding():
     X = np.outer(np.repeat([0.0, 10.0, 30.0], 20), np.arange(1.0, 6.0))
-    model = FRPCAGClustering(3, gamma1=1e-9, gamma2=1e-9, random_state=0).fit(X)  # U = X
+    model = FRPCAGClustering(3, FRPCAG(gamma1=1e-9, gamma2=1e-9, n_refine="auto"), random_state=0).fit(X)  # U = X
     assert model._whitened(0).shape == (60, 1)

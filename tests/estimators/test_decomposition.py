@@ -1,7 +1,5 @@
 """Facts about FRPCAG as users meet it."""
 
-import concurrent.futures
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,11 +18,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frpcag import FRPCAG, FRPCAGCV, FRPCAGClustering, Problem, RobustGraphImputer, build_graph
+from frpcag.graphs import graph_from_weights
 from frpcag.problem import certificate
 
 
 @parametrize_with_checks(
-    [FRPCAG(), FRPCAGClustering(n_clusters=3), FRPCAGCV(multiples1=(0.1, 1.0), multiples2=(0.1,)), RobustGraphImputer()]
+    [
+        FRPCAG(),
+        FRPCAGClustering(n_clusters=3, n_init=1),
+        FRPCAGCV(multiples1=(0.1, 1.0), multiples2=(0.1,)),
+        RobustGraphImputer(FRPCAG()),  # by default it searches gammas, as the one before does
+    ]
 )
 @pytest.mark.filterwarnings("ignore:n_neighbors=10 is not smaller")
 def test_scikit_learn_checks_pass(estimator, check):
@@ -215,23 +219,6 @@ def test_fit_leaves_x_untouched():
     assert np.array_equal(X, before)
 
 
-@pytest.mark.parametrize("graph", ["exact", "approximate"])
-def test_results_do_not_depend_on_the_number_of_threads(graph):
-    rng = np.random.default_rng(0)
-    X = (rng.normal(size=(2500, 8)) @ rng.normal(size=(8, 150)) + rng.normal(size=(2500, 150))).astype(np.float32)
-    models = [FRPCAG(sample_graph=graph, random_state=0, n_jobs=n_jobs, tol=1e-2).fit(X) for n_jobs in (1, 2)]
-    assert np.array_equal(models[0].low_rank_, models[1].low_rank_)
-    assert models[0].duality_gap_ == models[1].duality_gap_
-
-
-def test_fit_may_run_in_eight_threads_at_once():
-    X, _, _ = corrupted()
-    alone = FRPCAG().fit(X).low_rank_
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(lambda _: FRPCAG().fit(X).low_rank_, range(8)))
-    assert all(np.array_equal(U, alone) for U in together)
-
-
 def test_transform_of_training_rows_is_their_embedding():
     X, _, _ = corrupted()
     model = FRPCAG(n_components=3).fit(X)
@@ -250,8 +237,8 @@ def test_denoise_brings_new_corrupted_rows_nearer_to_the_truth():
 def test_transform_treats_each_row_on_its_own(laplacian):
     X, _, _ = corrupted(n=150)
     model = FRPCAG(n_components=3, laplacian=laplacian).fit(X[:120])
-    together = model.transform(X[120:])
-    one_by_one = np.vstack([model.transform(row[None]) for row in X[120:]])
+    together = model.transform(X[120::3])
+    one_by_one = np.vstack([model.transform(row[None]) for row in X[120::3]])
     # Edge weights come from float32 distances, whose last bit may depend on the size of a matrix product.
     assert_allclose(together, one_by_one, atol=1e-6)
 
@@ -262,7 +249,7 @@ def test_rows_cleaned_a_few_at_a_time_are_those_cleaned_at_once(method, containe
     X, _, _ = corrupted(n=150)
     model = FRPCAG(n_components=3).fit(X[:120])
     at_once = getattr(model, method)(X[120:])
-    monkeypatch.setattr("frpcag.new_rows._ENTRIES", 7 * X.shape[1])
+    monkeypatch.setattr("frpcag.estimators.new_rows._ENTRIES", 7 * X.shape[1])
     assert_allclose(getattr(model, method)(container(X[120:])), at_once, atol=1e-6)
 
 
@@ -331,9 +318,10 @@ def test_extreme_units_give_the_scaled_result(factor):
         ({"n_neighbors": 0}, "n_neighbors=0"),
         ({"n_neighbors": 2.5}, "n_neighbors=2.5"),
         ({"n_components": 99}, "n_components=99 must be None, an integer from 1 to"),
-        ({"sample_graph": "flann"}, "'flann' is unknown"),
-        ({"sample_graph": sp.eye_array(7)}, "7"),
-        ({"feature_graph": "grid"}, "shape"),
+        ({"sample_graph": "flann"}, "sample_graph='flann' is unknown"),
+        ({"sample_graph": sp.eye_array(7)}, "sample_graph has 7 nodes"),
+        ({"feature_graph": graph_from_weights(np.ones((3, 3)))}, "feature_graph is a graph of 3 nodes"),
+        ({"feature_graph": "grid"}, "feature_shape=None does not fit feature_graph='grid'"),
         ({"feature_graph": "grid", "feature_shape": (4, 4)}, r"\(4, 4\)"),
         ({"sigma": -1.0}, "sigma=-1.0"),
         ({"laplacian": "random-walk"}, "laplacian='random-walk'"),
@@ -356,8 +344,8 @@ def test_bad_parameters_are_named(params, message):
     [
         (np.array([[1.0, np.nan], [0.0, np.nan], [1.0, np.nan]]), "column 1 of X has no observed entry"),
         (np.array([[1.0, 1.0], [np.nan, np.nan], [1.0, 2.0]]), "row 1 of X has no observed entry"),
-        (np.array([[1.0, np.inf], [0.0, 1.0], [1.0, 1.0]]), "infinity"),
-        (np.ones(5), "Expected 2D array"),
+        (np.array([[1.0, np.inf], [0.0, 1.0], [1.0, 1.0]]), "X has 1 infinite entries"),
+        (np.ones(5), r"shape \(5,\) but must have two dimensions"),
         (np.ones((0, 5)), "0 sample"),
         (np.array([["a", "b"], ["c", "d"]]), "could not convert|dtype"),
     ],

@@ -21,7 +21,7 @@ def table(n=120, p=30, share=0.2, seed=0):
 def test_every_point_of_the_path_is_the_solution_of_a_cold_start():
     X, _ = table()
     gammas1, gammas2 = (0.1, 1.0), (0.05, 0.5)
-    points = list(regularization_path(X, gammas1, gammas2, tol=1e-5, max_iter=5000))
+    points = list(regularization_path(X, gammas1, gammas2, estimator=FRPCAG(tol=1e-5, max_iter=5000)))
     assert [(p.gamma1, p.gamma2) for p in points] == [(0.1, 0.05), (0.1, 0.5), (1.0, 0.5), (1.0, 0.05)]
     for point in points:
         cold = FRPCAG(gamma1=point.gamma1, gamma2=point.gamma2, tol=1e-5, max_iter=5000).fit(X)
@@ -32,7 +32,7 @@ def test_every_point_of_the_path_is_the_solution_of_a_cold_start():
 def test_warm_starts_take_fewer_steps_than_cold_ones():
     X, _ = table()
     gammas = np.geomspace(0.5, 1.0, 6)
-    warm = [point.solution.n_iter for point in regularization_path(X, gammas, [0.1], tol=1e-4)][1:]
+    warm = [point.solution.n_iter for point in regularization_path(X, gammas, [0.1], estimator=FRPCAG(tol=1e-4))][1:]
     cold = [FRPCAG(gamma1=g, gamma2=0.1, tol=1e-4).fit(X).n_iter_ for g in gammas[1:]]
     assert sum(warm) < sum(cold)
 
@@ -58,7 +58,7 @@ def test_the_chosen_pair_has_the_smallest_held_out_error():
 @pytest.mark.parametrize("graphs", [("auto", None), (None, "auto")])
 def test_one_graph_leaves_one_gamma_to_choose(graphs):
     X, _ = table()
-    model = FRPCAGCV(sample_graph=graphs[0], feature_graph=graphs[1], random_state=0).fit(X)
+    model = FRPCAGCV(FRPCAG(sample_graph=graphs[0], feature_graph=graphs[1]), random_state=0).fit(X)
     assert len(model.cv_results_["error"]) == 5
 
 

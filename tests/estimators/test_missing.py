@@ -7,8 +7,9 @@ from numpy.testing import assert_allclose
 
 from frpcag import FRPCAG, FRPCAGClustering, Problem, solve
 from frpcag.data.preprocess import center_and_scale
+from frpcag.engines.gammas import scale_free_gamma
 from frpcag.evaluate.clustering import clustering_error
-from frpcag.problem import certificate, scale_free_gamma
+from frpcag.problem import certificate
 
 
 def table(n=150, p=40, share=0.3, seed=0, dtype=np.float64):

@@ -12,10 +12,10 @@ from sklearn.neighbors import KNeighborsTransformer
 
 import frpcag
 from frpcag import FRPCAG, BackgroundSeparator
+from frpcag.estimators.saved import MODELS
 from frpcag.graphs import Graph
-from frpcag.saved import MODELS
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def assert_same(a, b):
     if isinstance(a, Graph):
         assert_same(vars(a)["weights"], vars(b)["weights"])
         assert_same(vars(a)["laplacian"], vars(b)["laplacian"])
-        assert (a.sigma, a.method, a.kind) == (b.sigma, b.method, b.kind)
+        assert (a.sigma, a.method, a.normalized) == (b.sigma, b.method, b.normalized)
     elif sp.issparse(a):
         for part in ("data", "indices", "indptr"):
             assert_array_equal(getattr(a, part), getattr(b, part))
@@ -85,6 +85,7 @@ def test_a_model_comes_back_as_it_was(name, X, frames, tmp_path):
 
 def test_every_public_estimator_can_be_saved():
     estimators = {name for name in frpcag.__all__ if hasattr(getattr(frpcag, name), "get_params")}
+    # The cleaner keeps its predictors, for which there is no file format yet.
     assert estimators == set(MODELS)
 
 
@@ -168,7 +169,7 @@ def forge(path, change):
     parts.pop("digest")
     change(header, parts)
     text = json.dumps(header)
-    np.savez(path, header=text, digest=frpcag.saved._digest(text, parts), **parts)
+    np.savez(path, header=text, digest=frpcag.estimators.saved._digest(text, parts), **parts)
 
 
 def test_a_changed_number_is_refused(saved):
@@ -313,6 +314,33 @@ def test_models_of_earlier_versions_still_load_and_answer(path):
     model = frpcag.load(path)
     np.testing.assert_allclose(model.denoise(rows), clean, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.transform(rows), embedding, rtol=1e-6, atol=1e-6)
+
+
+def test_estimators_of_version_1_that_repeated_the_parameters_of_the_model_compose_it_now():
+    clusterer, search = (frpcag.load(GOLDEN / f"{name}-0.1.0.npz") for name in ("clustering", "cv"))
+    assert (clusterer.n_clusters, clusterer.estimator.gamma1, clusterer.estimator_.gamma1_) == (3, 0.5, 0.5)
+    assert [len(set(clusterer.labels_[i : i + 10])) for i in (0, 10, 20)] == [1, 1, 1]
+    assert search.estimator.laplacian == "combinatorial"
+    assert search.estimator_.gamma1 == search.gamma1_ > 0
+    rows = search.low_rank_[:3] + search.sparse_[:3]
+    np.testing.assert_allclose(search.transform(rows), search.embedding_[:3], atol=1e-9)
+
+
+@pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])
+def test_version_1_named_the_laplacian_of_a_graph(tmp_path, X, laplacian):
+    given = frpcag.build_graph(np.nan_to_num(X), axis=1, n_neighbors=3, laplacian=laplacian)
+    model = FRPCAG(feature_graph=given, laplacian=laplacian).fit(X)
+    model.save(tmp_path / "model.npz")
+
+    def first_version(header, parts):
+        header["version"] = 1
+        results, params = header["results"], header["params"]
+        for value in (results["sample_graph_"], results["feature_graph_"], params["feature_graph"]):
+            assert value["graph"].pop("normalized") == (laplacian == "normalized")
+            value["graph"]["kind"] = laplacian
+
+    forge(tmp_path / "model.npz", first_version)
+    assert_same_model(frpcag.load(tmp_path / "model.npz"), model)
 
 
 def test_there_is_a_model_of_the_first_version():

@@ -1,6 +1,7 @@
 """build_graph: every kind of graph, its properties, and what it refuses."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -8,10 +9,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import SpectralClustering
 from sklearn.feature_extraction.image import grid_to_graph
+from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from frpcag.graphs import GRAPHS, Graph, build_graph, graph_from_transformer, graph_from_weights
+from frpcag.graphs.build import GraphOptions, graph_of
 
 # pynndescent compiles for half a minute; its own search has a test in test_neighbors.py.
 KINDS = sorted(set(GRAPHS) - {"pynndescent"})
@@ -28,36 +32,36 @@ def kind(request):
 
 @pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])
 def test_weights_are_symmetric_to_the_last_bit(kind, laplacian):
-    A = build_graph(points(), method=kind, shape=(6, 10), laplacian=laplacian).weights.toarray()
+    A = build_graph(points(), method=kind, feature_shape=(6, 10), laplacian=laplacian).weights.toarray()
     assert_array_equal(A, A.T)
 
 
 def test_weights_are_canonical_csr_of_float64(kind):
-    A = build_graph(points(), method=kind, shape=(6, 10)).weights
+    A = build_graph(points(), method=kind, feature_shape=(6, 10)).weights
     assert (A.format, A.dtype, A.has_canonical_format) == ("csr", np.float64, True)
 
 
 def test_diagonal_of_the_weights_is_empty(kind):
-    A = build_graph(points(), method=kind, shape=(6, 10)).weights.tocoo()
+    A = build_graph(points(), method=kind, feature_shape=(6, 10)).weights.tocoo()
     assert (A.row != A.col).all()
 
 
 def test_normalized_spectrum_is_within_zero_and_two(kind):
-    values = np.linalg.eigvalsh(build_graph(points(), method=kind, shape=(6, 10)).laplacian.toarray())
+    values = np.linalg.eigvalsh(build_graph(points(), method=kind, feature_shape=(6, 10)).laplacian.toarray())
     assert values[0] > -1e-12
     assert values[-1] < 2 + 1e-12
 
 
 def test_lmax_bounds_the_spectrum(kind):
-    graph = build_graph(points(), method=kind, shape=(6, 10))
+    graph = build_graph(points(), method=kind, feature_shape=(6, 10))
     lmax = np.linalg.eigvalsh(graph.laplacian.toarray())[-1]
     assert lmax * (1 - 1e-12) <= graph.lmax <= 1.04 * lmax
 
 
 def test_features_are_linked_like_the_samples_of_the_transpose(kind):
     X = points()
-    ours = build_graph(X, axis=1, method=kind, shape=(2, 4), n_neighbors=3)
-    theirs = build_graph(X.T, axis=0, method=kind, shape=(2, 4), n_neighbors=3)
+    ours = build_graph(X, axis=1, method=kind, feature_shape=(2, 4), n_neighbors=3)
+    theirs = build_graph(X.T, axis=0, method=kind, feature_shape=(2, 4), n_neighbors=3)
     assert_array_equal(ours.weights.toarray(), theirs.weights.toarray())
 
 
@@ -109,12 +113,12 @@ def test_given_sigma_is_used():
     assert build_graph(points(), sigma=2.5).sigma == 2.5
 
 
-def test_maximum_keeps_the_full_weight_of_one_sided_edges():
-    assert set(build_graph(points(), weights="binary", symmetrize="maximum").weights.data) == {1.0}
+def test_an_edge_found_from_one_end_weighs_half_of_one_found_from_both():
+    assert set(build_graph(points(), weights="binary").weights.data) == {0.5, 1.0}
 
 
 def test_coinciding_points_get_unit_weights():
-    assert set(build_graph(np.ones((20, 3)), n_neighbors=4, symmetrize="maximum").weights.data) == {1.0}
+    assert set(build_graph(np.ones((20, 3)), n_neighbors=19).weights.data) == {1.0}
 
 
 def test_far_outlier_keeps_its_edges():
@@ -147,16 +151,16 @@ def test_container_of_the_data_does_not_matter(data, axis):
 def test_grid_agrees_with_scikit_learn():
     expected = grid_to_graph(4, 7, return_as=np.ndarray, dtype=int)
     np.fill_diagonal(expected, 0)
-    graph = build_graph(np.empty((1, 28)), axis=1, method="grid", shape=(4, 7))
+    graph = build_graph(np.empty((1, 28)), axis=1, method="grid", feature_shape=(4, 7))
     assert_array_equal(graph.weights.toarray(), expected)
 
 
 def test_grid_of_missing_values_is_built():
-    assert build_graph(np.full((2, 6), np.nan), axis=1, method="grid", shape=(2, 3)).n_edges == 7
+    assert build_graph(np.full((2, 6), np.nan), axis=1, method="grid", feature_shape=(2, 3)).n_edges == 7
 
 
 def test_repr_is_one_short_line():
-    graph = build_graph(np.empty((6, 1)), method="grid", shape=(2, 3))
+    graph = build_graph(np.empty((6, 1)), method="grid", feature_shape=(2, 3))
     assert repr(graph) == "Graph(n_nodes=6, n_edges=7, method='grid', sigma=None)"
 
 
@@ -240,21 +244,20 @@ REFUSED = {
     "method='flann' is unknown": {"method": "flann"},
     "weights='cosine' is unknown": {"weights": "cosine"},
     "laplacian='signless' is unknown": {"laplacian": "signless"},
-    "symmetrize='minimum' is unknown": {"symmetrize": "minimum"},
     "sigma=-1.0 must be a positive finite number or 'auto'": {"sigma": -1.0},
     "sigma=0 must be": {"sigma": 0},
     "sigma=nan must be": {"sigma": np.nan},
     "sigma='median' must be": {"sigma": "median"},
-    "shape=None does not fit method='grid'": {"method": "grid"},
-    "shape=(6, 9) has 54 pixels but X has n_samples=60": {"method": "grid", "shape": (6, 9)},
-    "shape=60 must be two integers": {"method": "grid", "shape": 60},
-    "shape=(6.0, 10.0) must be two integers": {"method": "grid", "shape": (6.0, 10.0)},
-    "the adjacency has 5 nodes but X has 60": {"method": sp.eye_array(5)},
-    "the adjacency has shape (60, 5) but must be square": {"method": np.ones((60, 5))},
-    "the adjacency differs from its transpose by 1 but must be symmetric": {"method": ASYMMETRIC},
-    "the adjacency has negative weights (least -1)": {"method": -np.ones((60, 60))},
-    "the adjacency has NaN or infinite weights": {"method": np.full((60, 60), np.nan)},
-    "the adjacency has 0 dimension(s) and dtype object": {"method": None},
+    "feature_shape=None does not fit method='grid'": {"method": "grid"},
+    "feature_shape=(6, 9) has 54 pixels but X has n_samples=60": {"method": "grid", "feature_shape": (6, 9)},
+    "feature_shape=60 must be two integers": {"method": "grid", "feature_shape": 60},
+    "feature_shape=(6.0, 10.0) must be two integers": {"method": "grid", "feature_shape": (6.0, 10.0)},
+    "method has 5 nodes but X has 60": {"method": sp.eye_array(5)},
+    "method has shape (60, 5) but must be square": {"method": np.ones((60, 5))},
+    "method differs from its transpose by 1 but must be symmetric": {"method": ASYMMETRIC},
+    "method has negative weights (least -1)": {"method": -np.ones((60, 60))},
+    "method has NaN or infinite weights": {"method": np.full((60, 60), np.nan)},
+    "method has 0 dimension(s) and dtype object": {"method": None},
     "method is a graph of 3 nodes but X has n_samples=60": {"method": graph_from_weights(np.ones((3, 3)))},
     "method=DenseTransformer gave ndarray of shape (60, 8)": {"method": DenseTransformer()},
 }
@@ -269,3 +272,71 @@ def test_wrong_argument_is_refused_with_its_name_and_value(message):
 
 def test_huge_finite_values_are_no_infinities():
     assert isinstance(build_graph(points() * 1e307), Graph)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("flann", "sample_graph='flann' is unknown"),
+        ("grid", "feature_shape=None does not fit sample_graph='grid'"),
+        (sp.eye_array(5), "sample_graph has 5 nodes but X has 60"),
+        (sp.coo_array(np.ones(60)), "sample_graph has 1 dimension(s)"),
+        (graph_from_weights(np.ones((3, 3))), "sample_graph is a graph of 3 nodes but X has n_samples=60"),
+        (DenseTransformer(), "sample_graph=DenseTransformer gave ndarray"),
+    ],
+)
+def test_errors_name_the_argument_as_the_caller_does(method, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        graph_of(points(), method, GraphOptions(argument="sample_graph"))
+
+
+def test_errors_of_given_weights_and_transformers_name_their_own_argument():
+    with pytest.raises(ValueError, match="A has negative weights"):
+        graph_from_weights(-np.ones((3, 3)))
+    with pytest.raises(ValueError, match="transformer=DenseTransformer gave ndarray"):
+        graph_from_transformer(DenseTransformer(), points())
+
+
+def test_indices_are_32_bits_wide(kind):
+    graph = build_graph(points(), method=kind, feature_shape=(6, 10))
+    indices = [A for matrix in (graph.weights, graph.laplacian) for A in (matrix.indices, matrix.indptr)]
+    assert {A.dtype for A in indices} == {np.dtype(np.int32)}
+
+
+@pytest.mark.parametrize("given", [sp.csr_array(np.ones((60, 60))), KNeighborsTransformer(n_neighbors=5)])
+def test_indices_of_given_graphs_are_32_bits_wide_whatever_they_came_with(given):
+    if sp.issparse(given):
+        given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
+    graph = build_graph(points(), method=given)
+    assert graph.weights.indices.dtype == graph.laplacian.indices.dtype == np.int32
+
+
+def test_the_adjacency_goes_into_scikit_learn():
+    X = np.repeat([[0.0] * 4, [3.5] * 4], 30, axis=0) + points(60, 4)
+    labels = SpectralClustering(2, affinity="precomputed", random_state=0).fit_predict(build_graph(X).to_scipy())
+    assert adjusted_rand_score(np.repeat([0, 1], 30), labels) == 1.0
+
+
+def test_to_scipy_is_a_copy_of_the_weights():
+    graph = build_graph(points())
+    A = graph.to_scipy()
+    assert_array_equal(A.toarray(), graph.weights.toarray())
+    A.data[:] = 0
+    assert graph.weights.data.min() > 0
+
+
+def test_to_networkx_has_every_node_and_every_edge_with_its_weight():
+    networkx = pytest.importorskip("networkx", reason="NetworkX is not installed")
+    A = np.zeros((4, 4))
+    A[0, 1] = A[1, 0] = 0.25
+    A[1, 2] = A[2, 1] = 1.5
+    graph = graph_from_weights(A).to_networkx()
+    assert type(graph) is networkx.Graph
+    assert sorted(graph.nodes) == [0, 1, 2, 3]
+    assert sorted(graph.edges(data="weight")) == [(0, 1, 0.25), (1, 2, 1.5)]
+
+
+def test_to_networkx_names_the_package_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ImportError, match=r"Graph\.to_networkx needs NetworkX; install frpcag\[graphs\]"):
+        build_graph(points()).to_networkx()

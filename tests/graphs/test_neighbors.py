@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_info
 
+from frpcag.graphs import build_graph
 from frpcag.graphs.neighbors import (
     approximate_neighbors,
     choose_search,
@@ -249,7 +250,7 @@ def test_pynndescent_finds_most_neighbors():
 def test_missing_pynndescent_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     with pytest.raises(ImportError, match=r"method='pynndescent' needs pynndescent; install frpcag\[ann\]"):
-        pynndescent_neighbors(clusters(50, 3), 2)
+        build_graph(clusters(50, 3), method="pynndescent")
 
 
 @pytest.mark.data

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from frpcag import build_graph
 from frpcag.data.datasets import load_dataset
-from frpcag.inspect import alignment_ratio, graph_basis, graph_covariance, shape_interaction, vector_alignment
-from oracles import random_laplacian
+from frpcag.insight import alignment_ratio, graph_basis, graph_covariance, shape_interaction, vector_alignment
+from support.oracles import random_laplacian
 
 
 @pytest.fixture

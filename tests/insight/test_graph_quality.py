@@ -6,7 +6,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from frpcag import build_graph
 from frpcag.graphs import graph_from_weights
-from frpcag.inspect import graph_quality, neighbor_recall
+from frpcag.insight import graph_quality, neighbor_recall
 
 
 def test_quality_of_a_small_graph_is_as_counted_by_hand():

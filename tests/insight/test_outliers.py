@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from frpcag import FRPCAG
 from frpcag.data import make_low_rank_on_graphs
-from frpcag.inspect import outlier_shares, outliers
+from frpcag.insight import outlier_shares, outliers
 
 
 @pytest.fixture

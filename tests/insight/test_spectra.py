@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from frpcag import build_graph
 from frpcag.data import make_low_rank_on_graphs
-from frpcag.inspect import (
+from frpcag.insight import (
     attenuation,
     eigengaps,
     frequency_energy,
@@ -17,7 +17,7 @@ from frpcag.inspect import (
     singular_value_ratio,
     suggest_k,
 )
-from oracles import random_laplacian
+from support.oracles import random_laplacian
 
 
 def dense_basis(L):

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 from frpcag import FRPCAG, Problem, build_graph, solve
 from frpcag.data import make_low_rank_on_graphs
-from frpcag.inspect import graph_basis, theorem_bound, theorem_gammas
+from frpcag.insight import graph_basis, theorem_bound
 from frpcag.problem import objective
-from oracles import random_laplacian, random_problem
+from support.oracles import random_laplacian, random_problem
 
 
 def clusterable(seed, *, loss="l1"):
@@ -29,12 +29,13 @@ def clusterable(seed, *, loss="l1"):
     kind, weights = (("normalized", "gaussian"), ("combinatorial", "binary"))[seed % 2]
     graphs = (build_graph(X, axis=axis, n_neighbors=10, laplacian=kind, weights=weights) for axis in (0, 1))
     L1, L2 = (graph.laplacian for graph in graphs)
-    eigenvalues = graph_basis(L1)[0], graph_basis(L2)[0]
-    gammas = theorem_gammas(*eigenvalues, k1=k1, k2=k2, gamma=float(np.exp(rng.uniform(-3, 2))))
+    lam, omega = graph_basis(L1)[0], graph_basis(L2)[0]
+    gamma = float(np.exp(rng.uniform(-3, 2)))
+    gammas = gamma / lam[k1], gamma / omega[k2]
     return Problem(X, L1, L2, *gammas, loss=loss), clean, int(k1), int(k2)
 
 
-@pytest.mark.parametrize("seeds", [range(start, start + 50) for start in range(0, 200, 50)], ids=str)
+@pytest.mark.parametrize("seeds", [range(start, start + 50) for start in (0, 50)], ids=str)
 def test_bound_holds_on_random_clusterable_problems(seeds):
     for seed in seeds:
         problem, clean, k1, k2 = clusterable(seed)
@@ -79,24 +80,6 @@ def test_bound_of_a_fit_needs_nothing_but_the_fit():
     graphs = model.sample_graph_.laplacian, model.feature_graph_.laplacian
     problem = Problem(X - model.center_, *graphs, model.gamma1_, model.gamma2_)
     assert theorem_bound(problem, model.low_rank_ - model.center_, k1=4, k2=4).holds
-
-
-def test_theorem_gammas_follow_the_eigenvalue_after_k():
-    lam, omega = np.array([0.0, 0.1, 0.4]), np.array([0.0, 0.2])
-    assert theorem_gammas(lam, omega, k1=2, k2=1, gamma=2.0) == (5.0, 10.0)
-
-
-@pytest.mark.parametrize(
-    ("k1", "k2", "message"),
-    [
-        (3, 1, "k1=3 must lie between 1 and 2"),
-        (1, 1, "k1=1: eigenvalue 2 is zero.*at least k1=2"),
-        (2, 0, "k2=0 must lie between 1 and 1"),
-    ],
-)
-def test_theorem_gammas_refuse_a_k_without_a_gap(k1, k2, message):
-    with pytest.raises(ValueError, match=message):
-        theorem_gammas(np.array([0.0, 0.0, 0.4]), np.array([0.0, 0.2]), k1=k1, k2=k2, gamma=1.0)
 
 
 def test_bound_refuses_one_graph_missing_entries_and_k_out_of_range():

@@ -3,13 +3,23 @@
 import numpy as np
 import pytest
 
-from frpcag.bench import EXPERIMENTS, render, run_cells, write_results
-from frpcag.bench.clustering import label_tries, low_rank_points
-from frpcag.bench.grid import CORRUPTIONS, PAPER_MODELS, LabelledSet, clustering_cells, corrupt, load_set
-from frpcag.bench.speed import patches
 from frpcag.evaluate import clustering_error
+from frpcag.paper import EXPERIMENTS, clustering, render, run_cells, write_results
+from frpcag.paper.clustering import label_tries, low_rank_points
+from frpcag.paper.grid import CORRUPTIONS, PAPER_MODELS, LabelledSet, clustering_cells, corrupt, load_set
+from frpcag.paper.speed import patches
 
 
+@pytest.fixture
+def short_ranges(monkeypatch):
+    """Try two values of each parameter and two runs of k-means: 1250 runs a model are for tables, not for tests."""
+    for name in ("GAMMAS", "BETAS", "GRAPH_WEIGHTS", "SPARSE_WEIGHTS", "LOW_RANK_COMPONENTS"):
+        monkeypatch.setattr(clustering, name, getattr(clustering, name)[:2])
+    monkeypatch.setattr(clustering, "N_RUNS", 2)
+    monkeypatch.setattr(clustering, "N_SEEDS", 2)
+
+
+@pytest.mark.usefixtures("short_ranges")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_small_version_runs_and_renders(name, tmp_path):
     experiment = EXPERIMENTS[name]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frpcag.bench.run import RECORDS, Experiment, arrays_file, cell_key, read_records, run_cells
+from frpcag.paper.run import RECORDS, Experiment, arrays_file, cell_key, read_records, run_cells
 
 
 def square(cell):
@@ -88,7 +88,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     script.write_text(
         "import os, sys, time\n"
         "from pathlib import Path\n"
-        "from frpcag.bench.run import Experiment, run_cells\n"
+        "from frpcag.paper.run import Experiment, run_cells\n"
         "def wait(cell):\n"
         "    print(os.getpid(), flush=True)\n"
         "    if cell['x']:\n"

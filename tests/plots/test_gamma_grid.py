@@ -1,19 +1,11 @@
-"""Numbers over gammas as drawn."""
+"""Numbers over a grid of gammas as drawn."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from frpcag.plots import plot_gamma_grid, plot_gamma_path
-
-
-def test_gamma_path_draws_on_a_log_scale_without_the_gamma_of_zero(assert_golden):
-    gammas, ranks = [0.0, 0.1, 1.0, 10.0, 100.0], [64, 40, 17, 9, 3]
-    ax = plot_gamma_path(gammas, ranks, name="gamma1", ylabel="rank")
-    assert_array_equal(ax.lines[0].get_xydata(), np.column_stack([gammas, ranks])[1:])
-    assert ax.get_xscale() == "log"
-    assert_golden(ax.figure, "gamma_path")
+from frpcag.plots import plot_gamma_grid
 
 
 def test_gamma_grid_marks_the_least_value(assert_golden):
@@ -28,15 +20,12 @@ def test_gamma_grid_of_nothing_but_nan_marks_nothing():
     assert len(plot_gamma_grid([1.0], [1.0], [[np.nan]], label="error").lines) == 0
 
 
-def test_gamma_plots_draw_on_the_axes_given():
-    figure, (left, right) = plt.subplots(1, 2)
-    assert plot_gamma_path([1.0], [1.0], ylabel="rank", ax=left) is left
-    assert plot_gamma_grid([1.0], [1.0], [[1.0]], label="rank", ax=right) is right
+def test_gamma_grid_draws_on_the_axes_given():
+    figure, ax = plt.subplots()
+    assert plot_gamma_grid([1.0], [1.0], [[1.0]], label="rank", ax=ax) is ax
     assert plt.get_fignums() == [figure.number]
 
 
-def test_gamma_plots_refuse_values_of_another_shape():
-    with pytest.raises(ValueError, match=r"values has shape \(1,\).*each of 2 gammas"):
-        plot_gamma_path([1.0, 2.0], [1.0], ylabel="rank")
+def test_gamma_grid_refuses_values_of_another_shape():
     with pytest.raises(ValueError, match=r"values has shape \(1, 2\).*\(2, 1\)"):
         plot_gamma_grid([1.0, 2.0], [1.0], [[1.0, 2.0]], label="rank")

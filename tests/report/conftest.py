@@ -4,10 +4,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from browser import Browser
 from frpcag import FRPCAG
 from frpcag.data import make_low_rank_on_graphs
 from frpcag.report import Fit, write_report
+from support.browser import Browser
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def page(fit, tmp_path_factory):
 @pytest.fixture
 def bare(model):
     """The same images without what takes long to draw."""
-    return Fit(U=model.low_rank_, S=model.sparse_, labels=np.arange(60) % 3, shape=(6, 6))
+    return Fit(U=model.low_rank_, S=model.sparse_, labels=np.arange(60) % 3, feature_shape=(6, 6))
 
 
 @pytest.fixture(scope="session")

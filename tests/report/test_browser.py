@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from browser import needs_browser
 from frpcag.report import Pictures, write_report
+from support.browser import needs_browser
 
 pytestmark = needs_browser
 
@@ -81,7 +81,7 @@ def test_a_sample_of_the_table_shows_its_image(page, opened):
 
 
 def test_without_images_numbers_are_plain_text(bare, opened):
-    page = opened(replace(bare, shape=None))
+    page = opened(replace(bare, feature_shape=None))
     assert page.run("document.querySelectorAll('.jump').length") == 0
     assert column(page, "samples", 0)[0] == "7"
 

@@ -79,7 +79,7 @@ def test_masks_colour_and_grey_keep_their_values():
 
 def test_large_images_are_made_smaller():
     U = np.random.default_rng(0).random((2, 300 * 200))
-    src = browse(Fit(U=U, S=np.zeros_like(U), shape=(300, 200)))["items"][0]["src"][1]
+    src = browse(Fit(U=U, S=np.zeros_like(U), feature_shape=(300, 200)))["items"][0]["src"][1]
     assert max(decoded(src).shape) == pictures.MAX_SIDE
 
 
@@ -91,8 +91,8 @@ def test_pictures_end_where_the_page_would_get_too_large(fit, monkeypatch):
 
 
 def test_rows_that_are_no_images_have_no_browser(fit):
-    assert browse(replace(fit, shape=None)) is None
-    assert browse(replace(fit, shape=(5, 5))) is None
+    assert browse(replace(fit, feature_shape=None)) is None
+    assert browse(replace(fit, feature_shape=(5, 5))) is None
 
 
 def test_constant_and_missing_values_still_draw(fit):

@@ -5,7 +5,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from frpcag.threads import block_pool, count_threads
+from frpcag.runtime.threads import block_pool, count_threads
 
 
 def thread_counts():

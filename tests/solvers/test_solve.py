@@ -3,21 +3,20 @@
 import itertools
 import os
 import signal
-import sys
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import BACKENDS as REGISTERED
+from frpcag.backends.numpy import NumpyBackend
 from frpcag.problem import LOSSES, Problem, certificate, gradient, objective
-from frpcag.solvers import SOLVERS, solve
-from oracles import cvxpy_optimum, optimality_residual, random_problem, tolerance
-from strategies import problems
+from frpcag.solvers import SOLVERS, SolveInterrupted, solve
+from support.oracles import optimality_residual, random_optimum, random_problem, tolerance
+from support.strategies import problems
 
 BACKENDS = [
     pytest.param(
@@ -34,8 +33,8 @@ exact = {"tol": 1e-9, "max_iter": 20000}
 @pytest.mark.parametrize(("kind", "loss", "graphs"), CASES)
 @pytest.mark.parametrize("seed", range(2))
 def test_objective_agrees_with_cvxpy_and_the_gap_covers_the_true_one(backend, kind, loss, graphs, seed):
-    problem = random_problem(seed, kind=kind, loss=loss, graphs=graphs)
-    optimum = cvxpy_optimum(problem)
+    options = {"kind": kind, "loss": loss, "graphs": graphs}
+    problem, optimum = random_problem(seed, **options), random_optimum(seed, **options)
     solution = solve(problem, backend=backend, **exact)
     assert_allclose(solution.objective, optimum, rtol=1e-6)
     assert_allclose(solution.objective, objective(problem, solution.U), rtol=1e-12)
@@ -50,8 +49,8 @@ def test_objective_agrees_with_cvxpy_and_the_gap_covers_the_true_one(backend, ki
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(2))
 def test_missing_entries_agree_with_cvxpy_and_the_gap_covers_the_true_one(backend, kind, loss, seed):
-    problem = random_problem(seed, kind=kind, loss=loss, mask=0.4)
-    optimum = cvxpy_optimum(problem)
+    options = {"kind": kind, "loss": loss, "mask": 0.4}
+    problem, optimum = random_problem(seed, **options), random_optimum(seed, **options)
     solution = solve(problem, backend=backend, tol=1e-8, max_iter=20000)
     assert_allclose(solution.objective, optimum, rtol=1e-6)
     loose = solve(problem, backend=backend, tol=1e-2)
@@ -70,7 +69,7 @@ def test_solution_satisfies_the_optimality_condition(problem):
 def test_solution_commutes_with_transpose(backend, loss):
     problem = random_problem(5, loss=loss)
     flipped = Problem(
-        problem.X.T, problem.L2, problem.L1, problem.gamma2, problem.gamma1, loss=loss, delta=problem.delta
+        problem.X.T, problem.L2, problem.L1, problem.gamma2, problem.gamma1, loss=loss, huber_delta=problem.huber_delta
     )
     U, Ut = (solve(p, backend=backend, **exact).U for p in (problem, flipped))
     assert_allclose(Ut.T, U, atol=1e-3)  # a gap of 1e-9 leaves about its square root in U
@@ -130,7 +129,8 @@ def test_change_stop_is_the_rule_of_algorithm_one():
     problem = random_problem(11)
     solution = solve(problem, stop="change", tol=1e-6, backend="numpy", restart=False, step="paper")
     # Algorithm 1 again, in the words of the paper.
-    from frpcag.problem import lipschitz, prox
+    from frpcag.problem import prox
+    from frpcag.solvers.step_size import lipschitz
 
     lam, U, Y, t = 1 / lipschitz(problem, bound="paper"), problem.X, problem.X, 1.0
     for j in range(1, 500):  # noqa: B007
@@ -196,9 +196,28 @@ def test_ctrl_c_stops_with_a_valid_certificate(backend):
         if progress.n_iter == 5:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.warns(ConvergenceWarning, match="interrupted after"):
-        solution = solve(problem, tol=1e-9, callback=press_ctrl_c, backend=backend)
+    with pytest.raises(SolveInterrupted, match="interrupted after") as caught:
+        solve(problem, tol=1e-9, callback=press_ctrl_c, backend=backend)
+    solution = caught.value.solution
     assert solution.status == "interrupted"
+    assert_allclose(solution.gap, certificate(problem, solution.U).gap, atol=1e-9)
+
+
+class InterruptedBackend(NumpyBackend):
+    """Hears Ctrl-C in a step: U has moved, the step does not count."""
+
+    def step(self, state, *, momentum):
+        scalars = super().step(state, momentum=momentum)
+        if momentum > 0:  # the second step; the first has a certificate
+            raise KeyboardInterrupt
+        return scalars
+
+
+def test_ctrl_c_in_the_step_after_a_certificate_gives_a_valid_one():
+    problem = random_problem(15, n=40, p=30)
+    with pytest.raises(SolveInterrupted, match="interrupted after 1 step") as caught:
+        solve(problem, tol=1e-9, backend=InterruptedBackend())
+    solution = caught.value.solution
     assert_allclose(solution.gap, certificate(problem, solution.U).gap, atol=1e-9)
 
 
@@ -211,7 +230,7 @@ def test_reaching_max_iter_warns_with_gap_change_and_tolerance():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "admm"}, "solver='admm' is unknown; choose one of 'fista', 'tikhonov'"),
+        ({"solver": "admm"}, "solver='admm' is unknown; choose one of 'fista'"),
         ({"backend": "cuda"}, "backend='cuda' is unknown"),
         ({"stop": "never"}, "stop='never' is unknown"),
         ({"step": "long"}, "step='long' is unknown"),
@@ -228,33 +247,15 @@ def test_bad_options_are_named(options, message):
 
 @pytest.mark.parametrize("graphs", ["samples", "features"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_tikhonov_solves_the_squared_problem_of_one_graph(graphs, kind):
+def test_the_squared_problem_of_one_graph_has_its_closed_form(graphs, kind):
     problem = random_problem(17, loss="l2", graphs=graphs, kind=kind)
-    assert_allclose(solve(problem, solver="tikhonov").objective, cvxpy_optimum(problem), rtol=1e-7)
-    assert solve(problem, solver="tikhonov").gap < 1e-12
-
-
-def test_tikhonov_is_the_product_of_two_dense_inverses():
-    problem = random_problem(18, loss="l2")
-    left = np.linalg.inv(np.eye(12) + problem.gamma1 * problem.L1.toarray())
-    right = np.linalg.inv(np.eye(8) + problem.gamma2 * problem.L2.toarray())
-    assert_allclose(solve(problem, solver="tikhonov").U, left @ problem.X @ right, atol=1e-12)
-
-
-@given(st.integers(0, 1000))
-@settings(deadline=None, max_examples=10)
-def test_tikhonov_by_conjugate_gradients_agrees_with_factorisation(seed):
-    problem = random_problem(seed, loss="l2", kind="combinatorial")
-    direct = solve(problem, solver="tikhonov").U
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["frpcag.solvers.tikhonov"], "_DIRECT_NODES", 0)
-        iterative = solve(problem, solver="tikhonov").U
-    assert_allclose(iterative, direct, atol=1e-9)
-
-
-def test_tikhonov_refuses_other_losses():
-    with pytest.raises(ValueError, match="needs loss='l2'"):
-        solve(random_problem(0), solver="tikhonov")
+    if graphs == "samples":
+        closed = np.linalg.solve(np.eye(12) + problem.gamma1 * problem.L1.toarray(), problem.X)
+    else:
+        closed = np.linalg.solve(np.eye(8) + problem.gamma2 * problem.L2.toarray(), problem.X.T).T
+    solution = solve(problem, tol=1e-10)
+    # The squared loss is strongly convex: the squared distance to the minimiser is no larger than the gap.
+    assert np.square(solution.U - closed).sum() <= 1.01e-10 * solution.objective
 
 
 def test_every_solver_is_registered_by_its_name():

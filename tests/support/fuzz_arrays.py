@@ -237,8 +237,8 @@ def dense(X: Any) -> Array:
         X = X.toarray()
     if type(X).__module__.partition(".")[0] == "torch":
         X = X.cpu().numpy()
-    if isinstance(X, np.ma.MaskedArray):
-        X = X.data
+    if isinstance(X, np.ma.MaskedArray):  # what the mask hides is missing
+        X = np.where(np.ma.getmaskarray(X), np.nan, X.data)
     X = np.asarray(X)
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 

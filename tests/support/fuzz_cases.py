@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-import fuzz_cli
-import fuzz_params
 from frpcag import (
     FRPCAG,
     FRPCAGCV,
@@ -33,9 +31,19 @@ from frpcag import (
 from frpcag.data import block_occlusion, missing_pixels, salt_and_pepper
 from frpcag.evaluate import clustering_error, clustering_scores, outlier_scores, relative_error
 from frpcag.evaluate.foreground import best_threshold, mask_scores
-from fuzz_arrays import KINDS, dense, fingerprint, low_rank, make
-from fuzz_oracles import check_gap, check_graph, check_model, check_solution, host, judge_error, judge_warnings, require
-from oracles import null_vector, random_laplacian
+from support import fuzz_cli, fuzz_params
+from support.fuzz_arrays import KINDS, dense, fingerprint, low_rank, make
+from support.fuzz_oracles import (
+    check_gap,
+    check_graph,
+    check_model,
+    check_solution,
+    host,
+    judge_error,
+    judge_warnings,
+    require,
+)
+from support.oracles import null_vector, random_laplacian
 
 Array = np.ndarray
 Generator = np.random.Generator
@@ -206,8 +214,15 @@ def _check_new_rows(model: Any, X: Any, method: str, rng: Generator) -> None:
     require(fingerprint(new) == before, f"{method} changed its input")
 
 
+def composed(cls: Any, params: dict[str, Any]) -> Any:
+    """Return an estimator around an FRPCAG, each with the parameters that are its own."""
+    own = {name: value for name, value in params.items() if name in cls().get_params(deep=False)}
+    model = FRPCAG(**{name: value for name, value in params.items() if name in FRPCAG().get_params()})
+    return cls(estimator=model, **own)
+
+
 def _cluster(X: Any, params: dict[str, Any], rng: Generator) -> None:
-    model = FRPCAGClustering(**{"n_clusters": 2, "n_init": 2, **params})
+    model = composed(FRPCAGClustering, {"n_clusters": 2, "n_init": 2, **params})
     labels = host(model.fit_predict(X))
     require(labels.shape == (dense(X).shape[0],) and labels.dtype.kind == "i", f"labels {labels.dtype} {labels.shape}")
     require(labels.min() >= 0 and labels.max() < model.n_clusters, "labels out of range")
@@ -224,15 +239,15 @@ def _impute(X: Any, params: dict[str, Any], rng: Generator) -> None:
 
 
 def _cv(X: Any, params: dict[str, Any], rng: Generator) -> None:
-    model = FRPCAGCV(**{"multiples1": (0.1, 1.0), "multiples2": (1.0,), "random_state": 0, **params}).fit(X)
-    check_model(model, X)
+    model = composed(FRPCAGCV, {"multiples1": (0.1, 1.0), "multiples2": (1.0,), "random_state": 0, **params}).fit(X)
+    check_model(model.estimator_, X)
     require(all(np.isfinite(values).all() for values in model.cv_results_.values()), "cv_results_ is not finite")
 
 
 def _path(X: Any, params: dict[str, Any], rng: Generator) -> None:
     params = {"gammas1": [0.1, 1.0], "gammas2": [0.5], "max_iter": 50, **params}
     gammas1, gammas2 = params.pop("gammas1"), params.pop("gammas2")
-    points = list(regularization_path(X, gammas1, gammas2, **params))
+    points = list(regularization_path(X, gammas1, gammas2, estimator=FRPCAG(**params)))
     require(len(points) == len(gammas1) * len(gammas2), "not all pairs were visited")
     for point in points:
         require(point.solution.U.shape == dense(X).shape, "U has another shape")
@@ -485,7 +500,6 @@ _GRAPH = ["n_neighbors", "sigma", "laplacian", "n_jobs"]
 _GRAPH_OWN: dict[str, list[Any]] = {
     "axis": [0, 1],
     "weights": ["gaussian", "binary"],
-    "symmetrize": ["average", "maximum"],
     "method": ["auto", "exact", "approximate"],
 }
 _NO_GAMMAS = [name for name in _INVALIDABLE if name not in ("gamma1", "gamma2")]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from typer.testing import CliRunner
 
-import fuzz_files
 from frpcag.cli.main import app
-from fuzz_arrays import KINDS, dense, low_rank, make
-from fuzz_oracles import require
+from support import fuzz_files
+from support.fuzz_arrays import KINDS, dense, low_rank, make
+from support.fuzz_oracles import require
 
 Generator = np.random.Generator
 
@@ -41,8 +41,8 @@ _INVALID = (
     ["--neighbors", "0"],
     ["--sample-graph", "grid"],
     ["--feature-graph", "grid"],
-    ["--shape", "7by7"],
-    ["--shape", "99x99"],
+    ["--feature-shape", "7by7"],
+    ["--feature-shape", "99x99"],
     ["--tol", "inf"],
     ["--max-iter", "0"],
     ["--jobs", "0"],

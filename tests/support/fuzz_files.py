@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.io
 
-import fuzz_arrays
+from support import fuzz_arrays
 
 Generator = np.random.Generator
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import frpcag
 from frpcag.problem import Problem, certificate, gradient, objective
-from fuzz_arrays import Array, dense
+from support.fuzz_arrays import Array, dense
 
 OURS = tuple(str(Path(module.__file__).resolve().parent) for module in (frpcag, sklearn))
 # sklearn.exceptions.NotFittedError is a ValueError. ImportError names an extra, MemoryError the bytes, and
@@ -114,7 +114,7 @@ def check_certificate(model: Any, X: Array, U: Array, rounding: float) -> None:
         model.gamma1_,
         model.gamma2_,
         loss=model.loss,
-        delta=model.huber_delta,
+        huber_delta=model.huber_delta,
         null1=None if graphs[0] is None else graphs[0].null_vector,
         null2=None if graphs[1] is None else graphs[1].null_vector,
     )
@@ -174,5 +174,5 @@ def check_graph(graph: Any, n: int) -> None:
     require((A != A.T).nnz == 0, "weights are not symmetric")
     if n <= 60:
         values = np.linalg.eigvalsh(L.toarray())
-        top = 2.0 if graph.kind == "normalized" else 2 * float(A.sum(axis=1).max())
+        top = 2.0 if graph.normalized else 2 * float(A.sum(axis=1).max())
         require(values[0] >= -1e-9 * max(top, 1) and values[-1] <= top * (1 + 1e-9) + 1e-300, "spectrum out of range")

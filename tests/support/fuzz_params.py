@@ -89,15 +89,11 @@ INVALID: dict[str, list[Any]] = {
     "threshold": [-1.0, NAN, INF, "high", None, True],
     "axis": [2, -1, "rows", None, 0.5],
     "weights": ["cosine", None, 1],
-    "symmetrize": ["min", None, 1],
     "method": ["best", 3, np.ones((2, 3)), "grid"],
 }
 
 # How a message may speak of an argument other than by its name.
 SYNONYMS = {
-    "sample_graph": ("method", "adjacency", "graph"),
-    "feature_graph": ("method", "adjacency", "graph", "shape"),
-    "method": ("adjacency", "shape"),
     "huber_delta": ("delta",),
     "multiples1": ("gamma1",),
     "gammas1": ("gamma1",),

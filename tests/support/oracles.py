@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
@@ -18,6 +20,22 @@ def random_sparse(n: int, density: float, seed: int) -> sp.csr_array:
     """Return a square matrix of numbers in (0, 1) and zeros; sp.random_array names its seed differently by version."""
     rng = np.random.default_rng(seed)
     return sp.csr_array(rng.random((n, n)) * (rng.random((n, n)) < density))
+
+
+def random_weights(n: int, density: float, seed: int) -> sp.csr_array:
+    """Return symmetric weights with an empty diagonal; nodes may be isolated."""
+    A = random_sparse(n, density, seed)
+    A = A + A.T
+    A.setdiag(0)
+    A.eliminate_zeros()
+    return sp.csr_array(A)
+
+
+def ring(n: int) -> sp.csr_array:
+    """Return the weights of a ring, all of them 1."""
+    nodes = np.arange(n)
+    A = sp.csr_array((np.ones(n), (nodes, (nodes + 1) % n)), shape=(n, n))
+    return sp.csr_array(A + A.T)
 
 
 def random_laplacian(rng, n: int, kind: str = "normalized", *, density: float = 0.5) -> sp.csr_array:
@@ -41,9 +59,9 @@ def random_problem(seed: int, *, n=12, p=8, kind="normalized", loss="l1", graphs
     L2 = random_laplacian(rng, p, kind) if graphs in ("both", "features") else None
     gamma1, gamma2 = np.exp(rng.uniform(np.log(0.05), np.log(3), size=2))
     if mask is None:
-        return Problem(X, L1, L2, gamma1, gamma2, loss=loss, delta=0.5)
+        return Problem(X, L1, L2, gamma1, gamma2, loss=loss, huber_delta=0.5)
     nulls = {"null1": null_vector(L1), "null2": null_vector(L2)}
-    return Problem(X, L1, L2, gamma1, gamma2, mask=rng.random((n, p)) >= mask, loss=loss, delta=0.5, **nulls)
+    return Problem(X, L1, L2, gamma1, gamma2, mask=rng.random((n, p)) >= mask, loss=loss, huber_delta=0.5, **nulls)
 
 
 def null_vector(L) -> np.ndarray | None:
@@ -56,6 +74,12 @@ def null_vector(L) -> np.ndarray | None:
         at = np.flatnonzero(component == c)
         s[at] = np.abs(np.linalg.eigh(L.toarray()[np.ix_(at, at)])[1][:, 0])
     return s
+
+
+@cache
+def random_optimum(seed: int, **options) -> float:
+    """Return the optimal value of ``random_problem(seed, **options)``; CVXPY solves each problem once a process."""
+    return cvxpy_optimum(random_problem(seed, **options))
 
 
 def cvxpy_optimum(problem: Problem) -> float:
@@ -71,7 +95,7 @@ def cvxpy_optimum(problem: Problem) -> float:
     elif problem.loss == "l2":
         data = cp.sum_squares(R)
     else:  # cp.huber(r, M) is r^2 up to M and 2 M |r| - M^2 beyond
-        data = cp.sum(cp.huber(R, problem.delta)) / (2 * problem.delta)
+        data = cp.sum(cp.huber(R, problem.huber_delta)) / (2 * problem.huber_delta)
     terms = [data]
     if problem.L1 is not None:
         terms.append(problem.gamma1 * cp.sum_squares(_root(problem.L1) @ U))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from oracles import random_problem
+from support.oracles import random_problem
 
 
 @st.composite

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from frpcag import BackgroundSeparator
 from frpcag.evaluate.foreground import mask_scores
-from frpcag.masks import foreground_score
-from frpcag.similar_frames import nearest_frames, noise_map, shrink
+from frpcag.video.masks import foreground_score
+from frpcag.video.similar_frames import nearest_frames, noise_map, shrink
 
 
 def scene(n=60, h=32, w=48, *, seed=0):

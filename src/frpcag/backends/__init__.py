@@ -1,5 +1,5 @@
 """Backends: the array arithmetic of one solver step."""
 
-from frpcag.backends.base import BACKENDS, Backend, StepScalars, is_tensor, select_backend
+from frpcag.backends.base import BACKENDS, Backend, StepScalars, select_backend
 
-__all__ = ["BACKENDS", "Backend", "StepScalars", "is_tensor", "select_backend"]
+__all__ = ["BACKENDS", "Backend", "StepScalars", "select_backend"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any, NamedTuple, Protocol
+from math import frexp
+from typing import Any, NamedTuple
 
-from frpcag.problem import Array, Certificate, Problem
+from frpcag.problem import Certificate, Problem
+from frpcag.runtime.arrays import is_tensor
 
 
 class StepScalars(NamedTuple):
@@ -17,39 +19,69 @@ class StepScalars(NamedTuple):
     restart: float  # <Y - U_next, U_next - U>: positive when the momentum points uphill
 
 
-class Backend(Protocol):
-    """The array arithmetic of one solver step."""
+class Backend:
+    """The array arithmetic of one solver step: what a backend must have, and what it may have."""
 
     name: str
 
-    def load(self, problem: Problem, *, step: float, U0: Array | None = None) -> Any:
+    def load(self, problem: Problem, *, step: float, U0: Any = None) -> Any:
         """Return the solver's state at ``U = Y = U0`` (``X`` where not given)."""
+        raise NotImplementedError
 
     def step(self, state: Any, *, momentum: float) -> StepScalars:
         """Do one proximal gradient step from ``Y``, then move ``Y`` on by ``momentum``."""
+        raise NotImplementedError
 
     def gap(self, state: Any) -> Certificate:
-        """Return objective and dual bound at ``U``."""
+        """Return what is proved about ``U``."""
+        raise NotImplementedError
 
-    def unload(self, state: Any) -> Array:
+    def slope(self, state: Any) -> Any:
+        """Return the gradient of the graph terms at ``U``, rounded to its dtype, as `unload` returns ``U``.
+
+        Only `unload` may follow.
+        """
+        raise NotImplementedError
+
+    def unload(self, state: Any) -> Any:
         """Return ``U``; the state must not be used afterwards."""
+        raise NotImplementedError
 
-    # A backend for which a look at the scalars is dear may also have
-    # ``advance(state, n_steps, *, t, restart) -> (scalars of the last step, t)``: several steps of the solver's loop,
-    # with momentum and restarts decided beside the arrays. A state may have ``start``, (t, steps done) to go on from.
+    def resume(self, state: Any) -> tuple[float, int]:
+        """Return the momentum's ``t`` and the steps done: those of a checkpoint that the state was read from."""
+        return 1.0, 0
+
+    def keep(self, state: Any, *, t: float) -> None:
+        """Save the state where it is time to; ``t`` is the momentum's."""
+
+    def run_on_device(self, state: Any, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float] | None:
+        """Do several steps where a look at the scalars is dear; None where the solver is to do them one by one.
+
+        Momentum and restarts follow `frpcag.solvers.momentum`, beside the arrays. Returns the scalars of the last step
+        and the momentum's ``t``.
+        """
+        return None
 
 
-def is_tensor(X: Any) -> bool:
-    """Say whether ``X`` is a PyTorch tensor, without importing PyTorch."""
-    return type(X).__module__.partition(".")[0] == "torch"
+def power_of_two(step: float) -> float:
+    """Return the power of two next to a step size, which kernels multiply graphs by and divide the step by.
+
+    It rounds nothing, and keeps gradients of any gamma in the range of float32.
+    """
+    return 2.0 ** min(max(frexp(step)[1], -1000), 1000)
+
+
+def solve_bytes(problem: Problem) -> tuple[int, str]:
+    """Return the bytes that a solve takes on the host, X in graph order, U and both Y, and what takes them."""
+    return 4 * problem.X.nbytes, f"solving for X with shape {problem.shape} in {problem.X.dtype}"
 
 
 # Paths, so that a backend and its libraries are imported only when they are chosen.
 BACKENDS = {
-    "numpy": ("frpcag.backends.numpy_backend", "NumpyBackend"),
-    "numba": ("frpcag.backends.numba_backend", "NumbaBackend"),
-    "torch": ("frpcag.backends.torch_backend", "TorchBackend"),
-    "dask": ("frpcag.backends.dask_backend", "DaskBackend"),
+    "numpy": ("frpcag.backends.numpy", "NumpyBackend"),
+    "numba": ("frpcag.backends.numba.backend", "NumbaBackend"),
+    "torch": ("frpcag.backends.torch.backend", "TorchBackend"),
+    "dask": ("frpcag.backends.dask", "DaskBackend"),
 }
 
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
-from math import sqrt
 from shutil import which
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.backends.base import StepScalars
-from frpcag.checkpoint import Checkpoint, step_name
-from frpcag.cluster import Here, Layout, current_cluster, deal, tree_sum
-from frpcag.halo import Halo, localize
-from frpcag.problem import LOSSES, Array, Certificate, Problem, dual_bound, shrinkage, solution_box
+from frpcag.backends.base import Backend, StepScalars, power_of_two
+from frpcag.linalg.row_blocks import Halo, LocalGraph, localize
+from frpcag.problem import LOSSES, Array, Certificate, Problem, Sums, certified, shrinkage, solution_box
+from frpcag.runtime.checkpoint import Checkpoint, step_name
+from frpcag.runtime.tasks import Here, Layout, Maximum, current_cluster, deal, tree_sum
 
 _KERNELS = ("numba", "torch")
 
@@ -32,6 +31,7 @@ class RowBlocks:
     parts: list[Any]
     shape: tuple[int, int]
     dtype: np.dtype
+    layout: Any = None
 
 
 @dataclass
@@ -57,7 +57,7 @@ class BlockProblem:
         Also any object with its attributes.
     L2 : csr_array of shape (n_features, n_features) or None
     gamma1, gamma2 : float
-    loss, delta, null2
+    loss, huber_delta, null2
         As in `Problem`.
     box : (float, float) or None
         Range that the observed entries of ``X`` have in units of the null vectors; None when nothing is missing.
@@ -70,9 +70,37 @@ class BlockProblem:
     gamma1: float
     gamma2: float
     loss: str = "l1"
-    delta: float = 1.0
+    huber_delta: float = 1.0
     null2: Array | None = None
     box: tuple[float, float] | None = None
+    lmax1: float | None = None
+    lmax2: float | None = None
+
+    can_turn: ClassVar[bool] = False
+    level1: ClassVar[str] = "free"
+    level2: ClassVar[str] = "free"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        return self.X.shape
+
+    @cached_property
+    def reaches(self) -> tuple[float, Array]:
+        """Absolute row sums of ``gamma1 L1``, the largest of them, and of ``gamma2 L2``."""
+        return self.gamma1 * self._sample_sums[0], _row_sums(self.L2, self.shape[1], self.gamma2)
+
+    @cached_property
+    def stiffness(self) -> tuple[float, int]:
+        """As in `Problem`."""
+        longest = 0 if self.L2 is None else int(np.diff(self.L2.indptr).max())
+        return 2 * float(self.reaches[0] + self.reaches[1].max()), int(self._sample_sums[1]) + longest
+
+    @cached_property
+    def _sample_sums(self) -> Array:
+        if self.L1 is None:
+            return np.zeros(2)
+        return tree_sum(self.layout.cluster, self.layout.map(_longest, self.L1.parts)).value
 
     @classmethod
     def of(cls, problem: Problem) -> BlockProblem:
@@ -92,7 +120,7 @@ class BlockProblem:
             L1 = SampleGraph(parts, Halo(layout, parts), 0.0)
         X = RowBlocks(layout.map(_same, [problem.X[cut] for cut in cuts]), (n, p), problem.X.dtype)
         return cls(
-            layout, X, L1, problem.L2, problem.gamma1, problem.gamma2, problem.loss, problem.delta, problem.null2,
+            layout, X, L1, problem.L2, problem.gamma1, problem.gamma2, problem.loss, problem.huber_delta, problem.null2,
             None if problem.mask is None else (lo, hi),
         )  # fmt: skip
 
@@ -112,7 +140,7 @@ class BlockState:
     n_iter: int = 0
 
 
-class DaskBackend:
+class DaskBackend(Backend):
     """Row blocks on the workers of the current Dask client; in this process where no client is connected.
 
     Parameters
@@ -139,7 +167,7 @@ class DaskBackend:
     Examples
     --------
     >>> from frpcag import FRPCAG
-    >>> from frpcag.backends.dask_backend import DaskBackend
+    >>> from frpcag import DaskBackend
     >>> model = FRPCAG(backend=DaskBackend(checkpoint="/tmp/frpcag-run", every=20))
     """
 
@@ -175,9 +203,10 @@ class DaskBackend:
             problem = BlockProblem.of(problem)
         layout, p = problem.layout, problem.X.shape[1]
         do = self._on_workers(layout)
-        features = layout.cluster.submit(do("feature_lists"), problem.L2, 2 * problem.gamma2, problem.X.dtype, p)
+        features = layout.cluster.submit(do("feature_lists"), problem.L2, 2 * problem.gamma2, problem.X.dtype, p, step)
         graphs = problem.L1.parts if problem.L1 is not None else [None for _ in problem.X.parts]
-        data = layout.map(do("block_data"), problem.X.parts, graphs, [2 * problem.gamma1 for _ in graphs])
+        shared = ([number for _ in graphs] for number in (2 * problem.gamma1, step))
+        data = layout.map(do("block_data"), problem.X.parts, graphs, *shared)
         state = BlockState(problem, step, do, data, features, [], on_host)
         problem.X.parts.clear()  # the padded copies serve from here on
         store = self._store(state)
@@ -193,38 +222,43 @@ class DaskBackend:
             state.blocks = layout.map(do("iterates"), state.data, [None for _ in state.data])
         return state
 
-    def advance(self, state: BlockState, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float]:
-        """Do several steps of the solver's loop, and save the iterates when it is time."""
+    def resume(self, state: BlockState) -> tuple[float, int]:
+        """Return the momentum's ``t`` and the steps done, of the checkpoint that the state was read from."""
+        return state.start
+
+    def keep(self, state: BlockState, *, t: float) -> None:
+        """Save the iterates when it is time."""
         store = self._store(state)
-        for _ in range(n_steps):
-            t_next = (1 + sqrt(1 + 4 * t * t)) / 2
-            scalars = self.step(state, momentum=(t - 1) / t_next)
-            t = 1.0 if restart and scalars.restart > 0 else t_next
-            if store is not None and state.n_iter % self.every == 0:
-                self._save(state, store, t)
-        return scalars, t
+        if store is not None and state.n_iter % self.every == 0:
+            self._save(state, store, t)
 
     def step(self, state: BlockState, *, momentum: float) -> StepScalars:
         """Do one step: pieces of Y to the blocks that need them, the kernel on every block, sums back."""
         layout = state.problem.layout
         shrink = shrinkage(state.problem, state.lam)  # type: ignore[arg-type]
-        numbers = (state.lam, *shrink, momentum)
+        numbers = (state.lam / power_of_two(state.lam), *shrink, momentum)
         state.blocks = self._on_blocks(state, "step_block", "pick_Y", numbers)
         state.n_iter += 1
         sums = tree_sum(layout.cluster, layout.map(state.do("step_sums"), state.blocks))
         return StepScalars(*map(float, sums))
 
     def gap(self, state: BlockState) -> Certificate:
-        """Return objective and dual bound at ``U``; one pass, sums in float64."""
+        """Return what is proved about ``U``; one pass, in float64."""
         problem, layout = state.problem, state.problem.layout
         lo, hi = problem.box or (0.0, 0.0)
         p = problem.X.shape[1]
         columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
-        numbers = (LOSSES.index(problem.loss), problem.delta, lo, hi, columns)
+        numbers = (LOSSES.index(problem.loss), problem.huber_delta, lo, hi, columns)
         parts = self._on_blocks(state, "gap_block", "pick_U", numbers)
-        data, VU, VX, VV, Vmax = tree_sum(layout.cluster, parts)
-        bound = dual_bound(problem, VX=VX, VV=VV, g=VU / 2, Vmax=Vmax.value)  # type: ignore[arg-type]
-        return Certificate(data + VU / 2, bound)
+        *sums, tops = tree_sum(layout.cluster, parts)
+        return certified(problem, Sums(*sums, *map(float, tops.value)))
+
+    def slope(self, state: BlockState) -> Any:
+        """Return the gradient of the graph terms at ``U``, as `unload` returns ``U``."""
+        parts = self._on_blocks(state, "slope_block", "pick_U", (state.problem.shape[1],))
+        if state.on_host:
+            return np.concatenate(state.problem.layout.cluster.gather(parts))
+        return RowBlocks(parts, state.problem.X.shape, state.problem.X.dtype, state.problem.layout)
 
     def unload(self, state: BlockState) -> Any:
         """Return ``U``: row blocks, or an array if the problem came as arrays."""
@@ -232,7 +266,7 @@ class DaskBackend:
         parts = layout.map(state.do("own_U"), state.blocks, layout.sizes, [p for _ in layout.sizes])
         if state.on_host:
             return np.concatenate(layout.cluster.gather(parts))
-        return RowBlocks(parts, state.problem.X.shape, state.problem.X.dtype)
+        return RowBlocks(parts, state.problem.X.shape, state.problem.X.dtype, layout)
 
     def _on_workers(self, layout: Layout) -> Callable[[str], Callable]:
         """Return what gives a function of the chosen kernels by its name, to be imported where it runs."""
@@ -273,8 +307,8 @@ class DaskBackend:
 
 
 def _run(kernels: str, name: str, *arguments: Any) -> Any:
-    """Call a function of numba_blocks or torch_blocks; the client need not have either."""
-    return getattr(import_module(f"frpcag.backends.{kernels}_blocks"), name)(*arguments)
+    """Call a function of frpcag.backends.numba.blocks or .torch.blocks; the client need not have either."""
+    return getattr(import_module(f"frpcag.backends.{kernels}.blocks"), name)(*arguments)
 
 
 def _has_gpu() -> bool:
@@ -284,6 +318,15 @@ def _has_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+def _longest(graph: LocalGraph) -> Maximum:
+    """Return the largest absolute row sum of a block's part of a Laplacian, and the most entries of a row."""
+    return Maximum(np.array([abs(graph.rows).sum(axis=1).max(), np.diff(graph.rows.indptr).max()], dtype=np.float64))
+
+
+def _row_sums(L: sp.csr_array | None, n: int, factor: float) -> Array:
+    return np.zeros(n) if L is None else factor * np.asarray(abs(L).sum(axis=1)).ravel()
 
 
 def _same(value: Any) -> Any:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frpcag.backends.base import StepScalars
+from frpcag.backends.base import Backend, StepScalars, solve_bytes
 from frpcag.problem import Array, Certificate, Problem, certificate, gradient, prox
-from frpcag.threads import count_threads
+from frpcag.runtime.memory import require_memory
+from frpcag.runtime.threads import count_threads
 
 
 @dataclass
@@ -21,7 +22,7 @@ class NumpyState:
     Y: Array
 
 
-class NumpyBackend:
+class NumpyBackend(Backend):
     """Plain NumPy and SciPy."""
 
     name = "numpy"
@@ -31,13 +32,16 @@ class NumpyBackend:
 
     def load(self, problem: Problem, *, step: float, U0: Array | None = None) -> NumpyState:
         """Return the state at ``U = Y = U0``; missing entries start at zero."""
+        require_memory(*solve_bytes(problem))
         U = np.nan_to_num(problem.X, nan=0.0) if U0 is None else np.array(U0, dtype=problem.X.dtype)
         return NumpyState(problem, step, U, U.copy())
 
     def step(self, state: NumpyState, *, momentum: float) -> StepScalars:
         """Do one step of Shahid et al. 2016, Algorithm 1."""
         Y, U_old = state.Y, state.U
-        U = prox(state.problem, Y - state.lam * gradient(state.problem, Y), state.lam)
+        # In float64: gammas beyond the range of float32 give gradients beyond it, but not steps.
+        move = state.lam * gradient(state.problem, Y.astype(np.float64))
+        U = prox(state.problem, Y - move.astype(Y.dtype), state.lam)
         Y_next = U + U.dtype.type(momentum) * (U - U_old)
         state.U, state.Y = U, Y_next
         return StepScalars(
@@ -47,8 +51,12 @@ class NumpyBackend:
         )
 
     def gap(self, state: NumpyState) -> Certificate:
-        """Return objective and dual bound at ``U``."""
+        """Return what is proved about ``U``."""
         return certificate(state.problem, state.U)
+
+    def slope(self, state: NumpyState) -> Array:
+        """Return the gradient of the graph terms at ``U``."""
+        return gradient(state.problem, state.U.astype(np.float64)).astype(state.U.dtype)
 
     def unload(self, state: NumpyState) -> Array:
         """Return ``U``."""

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from frpcag.graphs import Graph, build_graph
+from frpcag.graphs import Graph
+from frpcag.graphs.build import GraphOptions, graph_of
 
 Array = np.ndarray
 
@@ -115,9 +116,10 @@ class GraphBaseline(Baseline):
             warnings.warn(
                 f"n_neighbors={self.n_neighbors} is not smaller than n_samples={len(X)}; using {k}.", stacklevel=3
             )
-        self.sample_graph_ = build_graph(
-            X, n_neighbors=k, method=self.sample_graph, laplacian=laplacian, random_state=self.random_state
+        options = GraphOptions(
+            n_neighbors=k, laplacian=laplacian, random_state=self.random_state, argument="sample_graph"
         )
+        self.sample_graph_ = graph_of(X, self.sample_graph, options)
         return self.sample_graph_
 
 
@@ -128,9 +130,3 @@ def check_weight(name: str, value, *, most: float = np.inf) -> float:
         limit = ">= 0" if most == np.inf else f"from 0 to {most:g}"
         raise ValueError(f"{name}={value!r} must be a finite number {limit}.")
     return number
-
-
-def fix_signs(vectors: Array) -> Array:
-    """Return the columns with the sign that makes the entry of largest magnitude positive."""
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1, signs)

@@ -11,9 +11,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from frpcag.baselines.base import Array, GraphBaseline, check_weight, fix_signs
-from frpcag.factorize import gram_svd
-from frpcag.graphs.laplacian import low_eigenpairs
+from frpcag.baselines.base import Array, GraphBaseline, check_weight
+from frpcag.linalg.eigenpairs import low_eigenpairs
+from frpcag.linalg.factorize import fix_signs, gram_svd
 
 # From this many samples on, few eigenvectors are found faster by Lanczos than by a dense eigendecomposition.
 _LANCZOS_NODES = 1000
@@ -91,7 +91,7 @@ class GLPCA(GraphBaseline):
             values /= _largest(L) or 1.0
         else:
             values, vectors = _glpca_eigenpairs(X.astype(np.float64), L, beta, self.n_components)
-        self.eigenvalues_, self.embedding_ = values, fix_signs(vectors).astype(X.dtype)
+        self.eigenvalues_, self.embedding_ = values, fix_signs(vectors)[0].astype(X.dtype)
         return self
 
 

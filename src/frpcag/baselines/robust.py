@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.baselines.base import Array, Baseline, GraphBaseline, check_weight
-from frpcag.factorize import gram_svd
+from frpcag.linalg.factorize import gram_svd
 
 # Rows per block of the Gram sum: bounds the float64 copy of a float32 block.
 _BLOCK = 4096

@@ -14,12 +14,11 @@ from rich.table import Table
 from rich.text import Text
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.cli import options
-from frpcag.cli.errors import InputError, Interrupted
+from frpcag.cli.errors import InputError
 from frpcag.cli.pictures import save_embeddings, save_history, save_images, save_spectra
 from frpcag.cli.progress import Bar
 from frpcag.cli.runs import (
@@ -73,7 +72,6 @@ def demo(
         "frpcag-demo"
     ),
     as_json: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Clean and cluster corrupted digits, beside k-means, PCA and spectral clustering."""
     overwrite = read_run(output).get("command") == "demo"
@@ -84,15 +82,11 @@ def demo(
     # These data are small: more threads would wait for each other longer than they work.
     with Bar(shown=not as_json) as bar, threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # spectral clustering warns of graphs in several pieces
-        warnings.filterwarnings("error", "interrupted", ConvergenceWarning)
         timer = Timer()
-        try:
-            errors = _errors(digits.X, digits.y, bar)
-            timer.lap("clustering")
-            bar.stage("cleaning")
-            distances, X, model = _cleaned(digits.X)
-        except ConvergenceWarning as interrupt:  # half a solve is no result to compare
-            raise Interrupted from interrupt
+        errors = _errors(digits.X, digits.y, bar)
+        timer.lap("clustering")
+        bar.stage("cleaning")
+        distances, X, model = _cleaned(digits.X)
         timer.lap("cleaning")
         record = _record(X, model, errors, distances)
         bar.stage("drawing")

@@ -1,4 +1,4 @@
-"""What went wrong, in one line and one exit code: 2 for the input, 1 for anything else."""
+"""What went wrong, in one line and one exit code: 2 for the input, 130 for Ctrl-C, 1 for anything else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
 
 # Arguments of the library and the options that set them.
 OPTIONS = {
@@ -18,12 +16,16 @@ OPTIONS = {
     "tol": "--tol",
     "gamma1": "--gamma1",
     "gamma2": "--gamma2",
-    "feature_shape": "--shape",
+    "feature_shape": "--feature-shape",
     "n_jobs": "--jobs",
     "key": "--key",
 }
 # Whole words that are not part of a path.
 _ARGUMENT = re.compile(rf"(?<![\w/.-])({'|'.join(OPTIONS)})(?![\w/-]|\.\w)")
+
+
+# What a shell reports of a command that Ctrl-C ended: 128 and the number of the signal.
+CTRL_C = 130
 
 
 class InputError(Exception):
@@ -42,9 +44,11 @@ def in_option_words(message: str) -> str:
 @contextmanager
 def input_errors(file: Path) -> Iterator[None]:
     """Turn what the library says about its arguments into an InputError."""
+    from numpy.linalg import LinAlgError  # late: every command needs this module, and the help no NumPy
+
     try:
         yield
-    except np.linalg.LinAlgError:  # a ValueError too, but no fault of the input
+    except LinAlgError:  # a ValueError too, but no fault of the input
         raise
     except OSError as error:
         if error.strerror is None:  # one of ours, already in clear words
@@ -60,7 +64,9 @@ def is_usage_error(error: BaseException) -> bool:
 
 
 def exit_code(error: BaseException) -> int:
-    """Return 2 for bad input or usage, 1 for the rest."""
+    """Return 2 for bad input or usage, 130 for Ctrl-C, 1 for the rest."""
+    if isinstance(error, Interrupted):
+        return CTRL_C
     return 2 if isinstance(error, InputError) or is_usage_error(error) else 1
 
 

@@ -12,19 +12,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import randomized_svd
-from threadpoolctl import threadpool_limits
 
+from frpcag import FRPCAG
 from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors
 from frpcag.cli.runs import Timer, library_versions
 from frpcag.data import read_matrix
-from frpcag.data.preprocess import center_and_scale
-from frpcag.factorize import RANK_TOL
-from frpcag.graphs import Graph, laplacian
+from frpcag.engines.host import HostEngine
+from frpcag.graphs import Graph
+from frpcag.graphs.build import GraphOptions, neighbor_graph
 from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors
-from frpcag.graphs.weights import edges_to_matrix, gaussian_weights, mean_length
-from frpcag.problem import Problem, scale_free_gamma
 from frpcag.report import Fit, render_report
 from frpcag.report.figures import DARK, LIGHT, draw_figures
 from frpcag.report.render import render_sections
@@ -45,15 +42,17 @@ _MOVE_PICTURES, _MOVE_COMPONENTS = 40, 50
 def explore(
     file: Annotated[Path, typer.Argument(help="npy, npz, csv, tsv, parquet, mat or h5; samples in rows.")],
     key: Annotated[str | None, typer.Option(help="Which array of an npz, mat or h5 file that holds several.")] = None,
-    shape: Annotated[
-        Any, typer.Option(parser=options.parse_shape, metavar="HxW", help="Rows are images of this size: show them.")
+    feature_shape: Annotated[
+        Any,
+        typer.Option(
+            parser=options.parse_feature_shape, metavar="HxW", help="Rows are images of this size: show them."
+        ),
     ] = None,
     neighbors: Annotated[int, typer.Option(min=1, help="Neighbours of a node to begin with.")] = 10,
     laplacian_kind: Annotated[
         options.Laplacian, typer.Option("--laplacian", help="normalized for clusters; combinatorial keeps levels.")
     ] = options.Laplacian.normalized,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 picks a free port.")] = 0,
-    debug: options.Debug = False,
 ) -> None:
     """Serve a live report on this machine: move a slider and see the decomposition change.
 
@@ -63,13 +62,14 @@ def explore(
         X, names = read_matrix(file, key=key)
         if len(X) < 3:
             raise InputError(f"{file} has {len(X)} samples; there is nothing to explore in fewer than three.")
-        if shape is not None and shape[0] * shape[1] != X.shape[1]:
-            raise InputError(
-                f"--shape={shape[0]}x{shape[1]} has {shape[0] * shape[1]} pixels but {file} has {X.shape[1]} features; "
-                "pass height and width of the image behind a row."
-            )
+        options.check_feature_shape(feature_shape, X.shape[1], file)
         session = Explorer(
-            X, title=file.name, names=names, shape=shape, n_neighbors=neighbors, laplacian=laplacian_kind.value
+            X,
+            title=file.name,
+            names=names,
+            feature_shape=feature_shape,
+            n_neighbors=neighbors,
+            laplacian=laplacian_kind.value,
         )
         try:
             server = ExplorerServer(session, port=port)
@@ -89,7 +89,7 @@ class Explorer:
     title : str
     names : sequence of str or None
         Of the features.
-    shape : (int, int) or None
+    feature_shape : (int, int) or None
         Of the image behind a row.
     n_neighbors : int
         To begin with.
@@ -105,21 +105,21 @@ class Explorer:
         Gives both graphs for a number of neighbours.
     """
 
-    def __init__(self, X, *, title: str, names=None, shape=None, n_neighbors: int = 10, laplacian: str = "normalized"):
-        self._X = np.asarray(X, dtype=np.float32)
-        self._about = {"title": title, "feature_names": names, "shape": shape}
-        self._laplacian = laplacian
+    def __init__(
+        self, X, *, title: str, names=None, feature_shape=None, n_neighbors: int = 10, laplacian: str = "normalized"
+    ):
+        self._about = {"title": title, "feature_names": names, "feature_shape": feature_shape}
+        model = FRPCAG(laplacian=laplacian, random_state=0)
+        self._engine = HostEngine(model)
+        self._X = self._engine.check(np.asarray(X, dtype=np.float32))
+        self._centred = self._engine.centre(self._X)
         self._most = min(MAX_NEIGHBORS, len(self._X) - 1)
         self._first = min(n_neighbors, self._most)
         self._neighbors = cache(self._search)
         self.graphs = lru_cache(maxsize=4)(self._build_graphs)
-        self._Xc, center, _ = center_and_scale(self._X, center=True, scale=False)
-        self._center = center.astype(np.float32)
         self._U: np.ndarray | None = None
-        self.units = [
-            scale_free_gamma(None if G is None else G.laplacian, self._Xc, axis=axis)
-            for axis, G in enumerate(self.graphs(self._first))
-        ]
+        Xc = self._centred.Xc
+        self.units = [self._engine.gamma(Xc, graph, axis) for axis, graph in enumerate(self.graphs(self._first))]
         self.last = self._solve(self.units, self._first, lambda: None)
 
     def page(self) -> str:
@@ -152,34 +152,32 @@ class Explorer:
         return {"sections": render_sections(self.last, _SLOW_SECTIONS, themes=[_theme(move)], check=check)}
 
     def _solve(self, gammas: Sequence[float], k: int, check: Callable[[], None]) -> Fit:
-        clock = Timer()
+        """Take the data through the stages of a fit that follow the graphs, from the last result."""
+        engine, clock = self._engine, Timer()
         gamma1, gamma2 = gammas
-        G1, G2 = self.graphs(k)
+        graphs = self.graphs(k)
         clock.lap("graphs")
-        L1, L2 = (None if G is None else G.laplacian for G in (G1, G2))
-        null1, null2 = (None if G is None else G.null_vector for G in (G1, G2))
-        problem = Problem(self._Xc, L1, L2, gamma1, gamma2, null1=null1, null2=null2)
+        problem = engine.problem(self._centred.Xc, graphs, (gamma1, gamma2))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the page tells the gap and why the solver ended
             solution = solve(problem, tol=TOL, U0=self._U, callback=lambda at: check())
         clock.lap("solve")
-        self._U = solution.U
-        W, Sigma, Vt = _factors(solution.U - solution.U.mean(axis=0))
-        U = solution.U + self._center
-        S = np.nan_to_num(self._X - U, nan=0.0)
+        self._U = solution.U.copy()
+        low_rank, _ = engine.restore(self._X, solution, self._centred, problem)
+        results = engine.results(self._X, low_rank, self._centred, engine.factors(solution.U), graphs)
         clock.lap("factorize")
         return Fit(
-            U=U,
-            S=S,
-            embedding=W * Sigma,
-            singular_values=Sigma,
-            components=Vt,
+            U=results["low_rank_"],
+            S=results["sparse_"],
+            embedding=results["embedding_"][:, :_MOVE_COMPONENTS],
+            singular_values=results["singular_values_"][:_MOVE_COMPONENTS],
+            components=results["components_"][:_MOVE_COMPONENTS],
             max_components=_MOVE_COMPONENTS,
-            center=self._center,
+            center=self._centred.center,
             gamma1=gamma1,
             gamma2=gamma2,
-            sample_graph=G1,
-            feature_graph=G2,
+            sample_graph=graphs[0],
+            feature_graph=graphs[1],
             has_missing=problem.mask is not None,
             n_neighbors=k,
             certificate={
@@ -190,7 +188,12 @@ class Explorer:
                 "objective": solution.objective,
             },
             history=solution.history,
-            parameters={"n_neighbors": k, "laplacian": self._laplacian, "loss": "l1", "backend": solution.backend},
+            parameters={
+                "n_neighbors": k,
+                "laplacian": engine.model.laplacian,
+                "loss": "l1",
+                "backend": solution.backend,
+            },
             timings=clock.seconds,
             versions=library_versions(),
             **self._about,
@@ -201,33 +204,21 @@ class Explorer:
 
     def _graph(self, axis: int, k: int) -> Graph | None:
         """Return the graph of `build_graph`, from neighbours that were searched for once."""
-        if self._Xc.shape[axis] == 1:
+        if self._centred.Xc.shape[axis] == 1:
             return None
         method, indices, distances = self._neighbors(axis)
-        indices, distances = indices[:, :k], distances[:, :k]
-        sigma = mean_length(distances)
-        A = edges_to_matrix(indices, gaussian_weights(distances, sigma), symmetrize="average")
-        return Graph(A, laplacian(A, self._laplacian), sigma, method, self._laplacian)
+        options = GraphOptions(axis=axis, laplacian=self._engine.model.laplacian)
+        return neighbor_graph(indices[:, :k], distances[:, :k], options, method)
 
     def _search(self, axis: int) -> tuple[str, np.ndarray, np.ndarray]:
-        points = np.ascontiguousarray(self._Xc if axis == 0 else self._Xc.T)
+        points = np.ascontiguousarray(self._centred.Xc if axis == 0 else self._centred.Xc.T)
         k = min(self._most, len(points) - 1)
         method = choose_search(*points.shape)
         if method == "exact":
             indices, distances = exact_neighbors(points, k)
         else:
             indices, distances = approximate_neighbors(points, k, random_state=0)
-        # Points with missing entries and nothing in common: linked as loosely as any.
-        distances[np.isinf(distances)] = distances[np.isfinite(distances)].max(initial=0.0)
         return method, indices, distances
-
-
-def _factors(U: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first singular vectors and values, by the rank rule of `gram_svd` but never more than are drawn."""
-    with threadpool_limits(1):  # many small products: threads would wait for each other longer than they work
-        W, Sigma, Vt = randomized_svd(U, min(_MOVE_COMPONENTS, *U.shape), random_state=0)
-    c = max(1, int(np.sum(Sigma > RANK_TOL * Sigma[0])))
-    return W[:, :c], Sigma[:c], Vt[:c]
 
 
 def _slider(name: str, label: str, low: float, high: float, step: float, value: float, *, unit: float = 0.0):

@@ -12,14 +12,16 @@ from rich.table import Table
 
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.cli import options
-from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.errors import CTRL_C, InputError, input_errors
 from frpcag.cli.pictures import save_model_pictures
 from frpcag.cli.progress import Bar, collected_warnings, print_warnings
 from frpcag.cli.runs import (
+    INTERRUPTED,
     Timer,
     certificate,
     certificate_in_words,
     check_output,
+    fit_or_partial,
     library_versions,
     percent,
     print_json,
@@ -28,7 +30,7 @@ from frpcag.cli.runs import (
     write_run,
 )
 from frpcag.data import read_matrix
-from frpcag.inspect.outliers import STANDS_OUT
+from frpcag.insight.outliers import STANDS_OUT
 
 _DATA = "The file"
 
@@ -50,10 +52,10 @@ def fit(
         bool,
         typer.Option("--scale/--no-scale", help="Divide by the standard deviation.", rich_help_panel=_DATA),
     ] = False,
-    shape: Annotated[
+    feature_shape: Annotated[
         Any,
         typer.Option(
-            parser=options.parse_shape,
+            parser=options.parse_feature_shape,
             metavar="HxW",
             help="Rows are images of this size: draw them; needed for --feature-graph grid.",
             rich_help_panel=_DATA,
@@ -125,14 +127,13 @@ def fit(
     ] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Clean a corrupted matrix, find its components and, if asked, its clusters.
 
-    Ctrl-C during the solve stops it early: the result so far is valid, certified and written.
+    Ctrl-C during the solve stops it early: the result so far is valid, certified and written; the exit code is 130.
     """
-    if feature_graph is options.FeatureGraph.grid and shape is None:
-        raise InputError("--feature-graph=grid needs --shape, the height and width of an image, such as --shape 28x28.")
+    if feature_graph is options.FeatureGraph.grid and feature_shape is None:
+        raise InputError("--feature-graph=grid needs --feature-shape, height and width of an image, such as 28x28.")
     target = output if output is not None else Path(f"frpcag-run-{file.stem}")
     check_output(target, overwrite=overwrite)
     parameters = {
@@ -149,21 +150,26 @@ def fit(
         "tol": tol,
         "max_iter": max_iter,
         "backend": backend.value,
-        "feature_shape": shape,
+        "feature_shape": feature_shape,
         "n_jobs": jobs,
     }
-    if clusters is not None:
-        parameters["n_clusters"] = clusters
     with Bar(shown=not (as_json or quiet)) as bar:
         timer = Timer()
         bar.stage(f"reading {file.name}")
-        X = _read(file, key=key, float32=float32, shape=shape)
+        X = _read(file, key=key, float32=float32, feature_shape=feature_shape)
         read_seconds = timer.lap("read")
         bar.stage("preparing")
-        estimator = (FRPCAG if clusters is None else FRPCAGClustering)(**parameters, random_state=seed, callback=bar)
+        # A function, because estimators that are copied copy their parameters, and a bar has but one screen.
+        estimator: Any = FRPCAG(**parameters, random_state=seed, callback=lambda progress: bar(progress))
+        if clusters is not None:
+            estimator = FRPCAGClustering(
+                clusters, estimator.set_params(n_refine="auto"), random_state=seed, n_jobs=jobs
+            )
         with input_errors(file), collected_warnings() as notes:
-            estimator.fit(X)
-        model = estimator if clusters is None else estimator.estimator_
+            model = fit_or_partial(estimator, X)
+        if model.status_ == INTERRUPTED:
+            gap = f"a relative duality gap of {model.duality_gap_:.2g}"
+            notes.append(f"interrupted after {model.n_iter_} steps; the result is valid, with {gap}.")
         timings = {"read": read_seconds, **model.timings_}
         if clusters is not None:
             timings["cluster"] = timer.lap("fit") - sum(model.timings_.values())
@@ -179,29 +185,31 @@ def fit(
         )
         timer.lap("describe")
         bar.stage(f"writing {target}")
-        labels = None if clusters is None else estimator.labels_
+        labels = getattr(estimator, "labels_", None)  # Ctrl-C comes before the labels
         with run_folder(target, overwrite=overwrite) as folder:
             _write_arrays(folder, model, labels)
             if save_model:
-                estimator.save(folder / "model.npz")
+                (estimator if labels is not None else model).save(folder / "model.npz")
             if not no_plots:
-                save_model_pictures(folder, model, labels=labels, shape=shape)
+                save_model_pictures(folder, model, labels=labels, feature_shape=feature_shape)
             timings["write"] = timer.lap("write")
             record["files"] = sorted(path.name for path in folder.iterdir())
             write_run(folder, record)
     if as_json:
         print_json(record)
-        return
-    print_warnings(notes)
-    if not quiet:
-        _print_summary(record, target, labels)
+    else:
+        print_warnings(notes)
+        if not quiet:
+            _print_summary(record, target, labels)
+    if model.status_ == INTERRUPTED:
+        raise typer.Exit(CTRL_C)
 
 
 def _graph_argument(choice) -> str | None:
     return None if choice.value == "none" else choice.value
 
 
-def _read(file: Path, *, key: str | None, float32: bool, shape: tuple[int, int] | None) -> np.ndarray:
+def _read(file: Path, *, key: str | None, float32: bool, feature_shape: tuple[int, int] | None) -> np.ndarray:
     """Return the matrix of a file, once it is known to be fit for the model."""
     with input_errors(file):
         X, _ = read_matrix(file, key=key)
@@ -214,11 +222,7 @@ def _read(file: Path, *, key: str | None, float32: bool, shape: tuple[int, int] 
             f"{file}: {len(bad)} of {X.size} entries are infinite{' in float32' if float32 else ''}, the first in row "
             f"{row + 1}, column {column + 1}; drop them or mark them as missing (NaN)."
         )
-    if shape is not None and shape[0] * shape[1] != X.shape[1]:
-        raise InputError(
-            f"--shape={shape[0]}x{shape[1]} has {shape[0] * shape[1]} pixels but {file} has {X.shape[1]} "
-            "features; pass height and width of the image behind a row."
-        )
+    options.check_feature_shape(feature_shape, X.shape[1], file)
     return X
 
 
@@ -263,7 +267,8 @@ def _finite(values) -> list[float | None]:
 def _describe_graph(graph) -> dict[str, Any] | None:
     if graph is None:
         return None
-    return {"method": graph.method, "n_edges": graph.n_edges, "sigma": graph.sigma, "laplacian": graph.kind}
+    laplacian = "normalized" if graph.normalized else "combinatorial"
+    return {"method": graph.method, "n_edges": graph.n_edges, "sigma": graph.sigma, "laplacian": laplacian}
 
 
 def _write_arrays(folder: Path, model, labels) -> None:

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import joblib
 from rich.console import Console
 from rich.table import Table
 
@@ -17,19 +16,20 @@ from frpcag.cli import options
 from frpcag.cli.runs import library_versions, print_json
 from frpcag.data import list_datasets
 from frpcag.data.datasets import DATA_VARIABLE
+from frpcag.runtime.threads import count_threads
 
 EXTRAS = {
     "io": ("pandas", "pyarrow", "h5py"),
     "ann": ("pynndescent",),
     "video": ("av",),
+    "graphs": ("networkx",),
     "gpu": ("torch", "triton"),
-    "dask": ("dask", "distributed", "zarr"),
+    "dask": ("dask", "distributed", "zarr", "fsspec"),
     "reproduce": ("umap",),
-    "peers": ("tensorly", "pyunlocbox", "umap"),
 }
 
 
-def info(as_json: options.Json = False, debug: options.Debug = False) -> None:
+def info(as_json: options.Json = False) -> None:
     """Show versions, cores, backends, the cache of compiled code, data sets and extras."""
     record = _record()
     if as_json:
@@ -60,7 +60,7 @@ def _record() -> dict[str, Any]:
     return {
         "versions": library_versions(),
         "platform": platform.platform(),
-        "cores": joblib.cpu_count(),
+        "cores": count_threads(None),
         "backends": {name: name == "numpy" or find_spec(name) is not None for name in BACKENDS},
         "numba_cache": _numba_cache(),
         "data_folder": os.environ.get(DATA_VARIABLE) or None,
@@ -73,7 +73,7 @@ def _numba_cache() -> dict[str, Any]:
     """Return where Numba keeps compiled kernels, and whether it can."""
     if find_spec("numba") is None:
         return {"folder": None, "writable": False}
-    from frpcag.backends import numba_kernels
+    from frpcag.backends.numba import kernels as numba_kernels
 
     kernel: Any = numba_kernels.step_rows
     folder = kernel.stats.cache_path

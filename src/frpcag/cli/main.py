@@ -1,34 +1,45 @@
 """frpcag: the commands, and what they all do when something goes wrong.
 
-Exit codes: 0 fine; 1 an unexpected error, or an interrupt before there was a result; 2 bad input or usage.
+Exit codes: 0 fine; 1 an unexpected error; 2 bad input or usage; 130 Ctrl-C, after the result so far was written, if
+there is one; 143, 129 and 131 SIGTERM, SIGHUP and SIGQUIT, which leave nothing behind.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import frpcag
-from frpcag.cli import options
-from frpcag.cli.bench import bench
-from frpcag.cli.demo import demo
 from frpcag.cli.errors import Interrupted, error_line, exit_code
-from frpcag.cli.explore import explore
-from frpcag.cli.fit import fit
-from frpcag.cli.info import info
-from frpcag.cli.report import report
-from frpcag.cli.reproduce import reproduce
-from frpcag.cli.video import video
+from frpcag.runtime.signals import end_on_signals
+
+# Each command is the function of this name in the module of this name. Here stands the first sentence of its help, so
+# that the list of commands needs none of them.
+COMMANDS = {
+    "demo": "Clean and cluster corrupted digits, beside k-means, PCA and spectral clustering.",
+    "explore": "Serve a live report on this machine: move a slider and see the decomposition change.",
+    "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",
+    "info": "Show versions, cores, backends, the cache of compiled code, data sets and extras.",
+    "report": "Write one HTML page about a run: summary, images, tables, plots and diagnostics. It needs no network.",
+    "reproduce": "Run the paper's experiments and set our figures beside its own.",
+    "video": "Separate the background of a fixed camera from what moves: background, foreground and mask videos.",
+}
+DEBUG = "--debug"
 
 
-class OneLineErrors(TyperGroup):
-    """Commands whose errors are one line on stderr; the traceback comes with ``--debug``."""
+class Commands(TyperGroup):
+    """Commands that are imported when they are called; errors are one line on stderr, with ``--debug`` a traceback."""
+
+    def resolve_command(self, ctx, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that is called, imported now."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load_command(name), rest
 
     def invoke(self, ctx) -> Any:
         """Run a command."""
@@ -40,11 +51,13 @@ class OneLineErrors(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
         """Parse, run, and turn any error into its line and its exit code."""
         standalone = extra.pop("standalone_mode", True)
-        args = sys.argv[1:] if args is None else list(args)
+        words = list(sys.argv[1:] if args is None else args)
         try:
-            code = super().main(args, *more, **{**extra, "standalone_mode": False})
+            # Where an error is shown is decided before the words are parsed, so --debug may stand anywhere.
+            parsed = [word for word in words if word != DEBUG]
+            code = super().main(parsed, *more, **{**extra, "standalone_mode": False})
         except Exception as error:
-            if "--debug" in args:
+            if DEBUG in words:
                 traceback.print_exc()
             print(error_line(error), file=sys.stderr)
             code = exit_code(error)
@@ -53,7 +66,14 @@ class OneLineErrors(TyperGroup):
         return code
 
 
-app = typer.Typer(cls=OneLineErrors, add_completion=False, rich_markup_mode="rich")
+def load_command(name: str) -> Any:
+    """Return a command with all its options."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name)(getattr(import_module(f"frpcag.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
+
+app = typer.Typer(cls=Commands, add_completion=False, rich_markup_mode="rich")
 
 
 def _print_version(asked: bool) -> None:
@@ -68,26 +88,26 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: options.Debug = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show the traceback of an error; with any command, anywhere on the line.")
+    ] = False,
 ) -> None:
     """Robust PCA and clustering on graphs: clean data from corrupted matrices, with a proof of optimality."""
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())
 
 
-app.command()(bench)
-app.command()(demo)
-app.command()(explore)
-app.command()(fit)
-app.command()(info)
-app.command()(report)
-app.command()(reproduce)
-app.command()(video)
+def _not_loaded() -> None:
+    """Hold the place of a command in the list."""
+
+
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(_not_loaded)
 
 
 def main() -> None:
-    """Run the command line; SIGTERM ends it as an exception does, so that no half-written folder stays behind."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    """Run the command line; signals end it as an exception does, so that no half-written folder stays behind."""
+    end_on_signals()
     app(prog_name="frpcag")
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from math import isfinite
+from math import isfinite, prod
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from frpcag.cli.errors import InputError
+
 # Headings of the groups of options in the help.
 MODEL, SOLVER, OUTPUT = "The model", "The solver", "The output"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 class SampleGraph(StrEnum):
@@ -82,7 +83,7 @@ def parse_jobs(text: str | int) -> int:
     return int(_number(text, "a whole number other than 0; -1 is all cores", lambda x: x != 0 and x == int(x)))
 
 
-def parse_shape(text: str | tuple[int, int]) -> tuple[int, int]:
+def parse_feature_shape(text: str | tuple[int, int]) -> tuple[int, int]:
     """Return (height, width) from ``HxW``."""
     if isinstance(text, tuple):
         return text
@@ -90,6 +91,16 @@ def parse_shape(text: str | tuple[int, int]) -> tuple[int, int]:
     if len(sizes) != 2 or not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
         raise typer.BadParameter(f"{text!r} must be HEIGHTxWIDTH of an image, such as 28x28")
     return int(sizes[0]), int(sizes[1])
+
+
+def check_feature_shape(feature_shape: tuple[int, int] | None, n_features: int, file: Path) -> None:
+    """Raise InputError unless an image of this size has as many pixels as the rows of a file have features."""
+    if feature_shape is not None and prod(feature_shape) != n_features:
+        height, width = feature_shape
+        raise InputError(
+            f"--feature-shape={height}x{width} has {height * width} pixels but {file} has {n_features} features; "
+            "pass height and width of the image behind a row."
+        )
 
 
 Output = Annotated[

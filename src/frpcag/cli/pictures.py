@@ -9,15 +9,15 @@ from typing import Any
 _DPI = 200
 
 
-def save_model_pictures(folder: Path, model, *, labels=None, shape: tuple[int, int] | None = None) -> None:
-    """Draw what a fitted FRPCAG found: spectrum, history, embedding, and images where ``shape`` is given."""
+def save_model_pictures(folder: Path, model, *, labels=None, feature_shape: tuple[int, int] | None = None) -> None:
+    """Draw what a fitted FRPCAG found: spectrum, history, embedding, and images where ``feature_shape`` is given."""
     plots = _plots()
     _save(plots.plot_singular_values(model.singular_values_, label="U").figure, folder / "singular_values.png")
     save_history(folder, model)
     _save(plots.plot_embedding(model.embedding_, labels).figure, folder / "embedding.png")
-    if shape is not None:
+    if feature_shape is not None:
         U, S = model.low_rank_[:8], model.sparse_[:8]
-        save_images(folder, {"X, as given": U + S, "U, cleaned": U, "S = X - U": S}, shape)
+        save_images(folder, {"X, as given": U + S, "U, cleaned": U, "S = X - U": S}, feature_shape)
 
 
 def save_history(folder: Path, model) -> None:

@@ -7,13 +7,23 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite, log
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 
 from frpcag.cli.errors import in_option_words
-from frpcag.solvers import Progress
+
+if TYPE_CHECKING:
+    from frpcag.solvers import Progress
 
 
 class Bar:
@@ -24,10 +34,12 @@ class Bar:
         self._bars = Bars(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=16),
             TaskProgressColumn(),
             TextColumn("{task.fields[detail]}"),
             TimeElapsedColumn(),
+            TextColumn("<"),
+            TimeRemainingColumn(compact=True),
             console=console,
             transient=True,
             redirect_stdout=False,

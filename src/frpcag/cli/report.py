@@ -10,16 +10,16 @@ from urllib.parse import quote
 import numpy as np
 import typer
 
-from frpcag.atomic import RUN_FILE
 from frpcag.cli import options
 from frpcag.cli.errors import InputError
 from frpcag.cli.runs import percent, print_json, read_run
 from frpcag.data.preprocess import center_and_scale
-from frpcag.data.video import FrameSource
 from frpcag.graphs import Graph, build_graph
-from frpcag.inspect import OutlierShares
+from frpcag.insight import OutlierShares
 from frpcag.report import Fit, Pictures, write_report
 from frpcag.report.pictures import MAX_PICTURES, MAX_SIDE
+from frpcag.runtime.atomic import RUN_FILE
+from frpcag.video.frames import FrameSource
 
 PAGE = "report.html"
 _SHARED = (".npy", ".npz", ".csv", ".json", ".mp4")
@@ -32,7 +32,6 @@ def report(
         Path | None, typer.Option(help=f"The page to write; {PAGE} in the run folder by default.")
     ] = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Write one HTML page about a run: summary, images, tables, plots and diagnostics. It needs no network."""
     page = output if output is not None else run / PAGE
@@ -97,7 +96,7 @@ def _load_fit(run: Path, record: dict[str, Any], files: dict[str, str]) -> Fit:
         loss=str(parameters.get("loss", "l1")),
         n_neighbors=int(parameters.get("n_neighbors", 10)),
         feature_names=record.get("feature_names"),
-        shape=None if shape is None else (int(shape[0]), int(shape[1])),
+        feature_shape=None if shape is None else (int(shape[0]), int(shape[1])),
         certificate=record.get("certificate", {}),
         history=record.get("history"),
         parameters={**parameters, "seed": record.get("seed"), "backend used": record.get("backend")},
@@ -197,7 +196,7 @@ def _graphs(Xc: np.ndarray, record: dict[str, Any]) -> tuple[tuple[Graph | None,
             n_neighbors=min(int(parameters["n_neighbors"]), Xc.shape[axis] - 1),
             method=told["method"],
             laplacian=told["laplacian"],
-            shape=parameters.get("feature_shape"),
+            feature_shape=parameters.get("feature_shape"),
             random_state=record.get("seed"),
         )
         same_sigma = graph.sigma is None or np.isclose(graph.sigma, told["sigma"], rtol=1e-4)

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from frpcag.bench import EXPERIMENTS, read_records, render, run_cells, write_results
-from frpcag.bench.run import cell_key, machine
 from frpcag.cli import options
 from frpcag.cli.errors import InputError
 from frpcag.cli.progress import Bar
 from frpcag.cli.runs import print_json
 from frpcag.data import list_datasets
-from frpcag.threads import count_threads
+from frpcag.paper import EXPERIMENTS, read_records, render, run_cells, write_results
+from frpcag.paper.run import cell_key, machine
+from frpcag.runtime.threads import count_threads
 
 RESULTS_PAGE = "RESULTS.md"
 
@@ -38,7 +38,6 @@ def reproduce(
         bool, typer.Option("--render", help="Draw tables and figures from the records there are; run nothing.")
     ] = False,
     as_json: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Run the paper's experiments and set our figures beside its own."""
     chosen = names or list(EXPERIMENTS)

@@ -14,9 +14,12 @@ from time import perf_counter
 from typing import Any
 
 import frpcag
-from frpcag.atomic import RUN_FILE, atomic_folder
 from frpcag.cli.errors import InputError
+from frpcag.estimators.whole import fit_as_far_as_possible
+from frpcag.runtime.atomic import RUN_FILE, atomic_folder
 
+# What a fitted model says of a solve that Ctrl-C ended.
+INTERRUPTED = "interrupted"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "matplotlib")
 
 
@@ -86,6 +89,28 @@ def library_versions() -> dict[str, str | None]:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions
+
+
+def fit_or_partial(estimator: Any, X: Any) -> Any:
+    """Fit, and return the fitted FRPCAG; Ctrl-C in the solve gives the certified result so far.
+
+    Parameters
+    ----------
+    estimator : FRPCAG or FRPCAGClustering
+    X : ndarray of shape (n_samples, n_features)
+
+    Returns
+    -------
+    FRPCAG
+        ``estimator`` itself or its ``estimator_``; ``status_`` tells whether it was interrupted.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C came before there was a result.
+    """
+    fit_as_far_as_possible(estimator, X)
+    return getattr(estimator, "estimator_", estimator)
 
 
 def certificate(model) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 
 from frpcag import BackgroundSeparator
-from frpcag.background import BYTES_PER_ENTRY
 from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors
 from frpcag.cli.progress import Bar, collected_warnings, print_warnings
@@ -28,7 +26,8 @@ from frpcag.cli.runs import (
     seconds_in_words,
     write_run,
 )
-from frpcag.data.video import FrameSource, sample_frames, video_writer, write_image
+from frpcag.video.frames import FrameSource, sample_frames, video_writer, write_image
+from frpcag.video.separator import BYTES_PER_ENTRY
 
 Array = np.ndarray
 
@@ -80,7 +79,6 @@ def video(
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Separate the background of a fixed camera from what moves: background, foreground and mask videos."""
     target = output if output is not None else Path(f"frpcag-run-{source.stem}")
@@ -199,13 +197,12 @@ def _frames_in_memory(frames: FrameSource, gigabytes: float) -> int:
 
 def _sampled(frames: FrameSource, limit: int, bar: Bar) -> tuple[Array, int, int]:
     total = frames.count()
-    clock = _TimeLeft()
 
     def show(done: int) -> None:
         if total is None:
             bar.stage(f"reading, frame {done}")
         else:
-            bar.advance(f"reading, frame {done} of {total}{clock.words(done, total)}", done, total)
+            bar.advance(f"reading, frame {done} of {total}", done, total)
 
     sample, step, n_frames = sample_frames(frames, limit, callback=show)
     if n_frames < 2:
@@ -227,7 +224,6 @@ def _write_videos(
     shares: list[float] = []
     shown = set(np.linspace(0, n_frames - 1, _SHOWN).astype(int).tolist())
     sheet: dict[str, list[Any]] = {"labels": [], "frame": [], "background": [], "foreground": [], "mask": []}
-    clock = _TimeLeft()
     with ExitStack() as files:
         write = {
             name: files.enter_context(video_writer(folder / f"{name}.mp4", fps=frames.fps))
@@ -249,8 +245,7 @@ def _write_videos(
                         sheet[name].append(stack[offset])
                 shares.append(float(mask[offset].mean()))
             done = len(shares)
-            words = f"separating, frame {done} of {n_frames}{clock.words(done, n_frames)}"
-            bar.advance(words, done, n_frames)
+            bar.advance(f"separating, frame {done} of {n_frames}", done, n_frames)
     return shares, sheet
 
 
@@ -289,20 +284,6 @@ def _write_sheet(path: Path, sheet: dict[str, Any]) -> None:
     figure: Any = plot_contact_sheet({name: np.stack(stack) for name, stack in sheet.items()}, labels=labels)
     figure.savefig(path, dpi=100, metadata={"Software": None})
     plt.close(figure)
-
-
-class _TimeLeft:
-    """Seconds that the rest will take if it goes on like this."""
-
-    def __init__(self) -> None:
-        self._start = perf_counter()
-
-    def words(self, done: int, total: int) -> str:
-        """Return ", 12 s left", or nothing while it is too early to say."""
-        spent = perf_counter() - self._start
-        if spent < 1 or done >= total:
-            return ""
-        return f", {spent * (total - done) / done:.0f} s left"
 
 
 def _print_summary(record: dict[str, Any], target: Path) -> None:

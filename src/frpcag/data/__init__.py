@@ -1,10 +1,10 @@
 """X comes in: files, data sets, corruptions, centring and scaling, and run folders."""
 
-from frpcag.atomic import atomic_folder
 from frpcag.data.corrupt import block_occlusion, missing_pixels, salt_and_pepper
 from frpcag.data.datasets import DATASETS, list_datasets, load_dataset, make_low_rank_on_graphs
 from frpcag.data.files import read_matrix
 from frpcag.data.preprocess import center_and_scale, restore
+from frpcag.runtime.atomic import atomic_folder
 
 __all__ = [
     "DATASETS",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import fetch_openml
 
-from frpcag.atomic import atomic_file
+from frpcag.runtime.atomic import atomic_file
 
 Array = np.ndarray
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
+
+from frpcag.data.inputs import check_sparse, frame_values, unmasked
 
 Array = np.ndarray
 
@@ -22,8 +23,9 @@ def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
     ----------
     estimator : BaseEstimator
         Whose features are noted (``reset=True``, in fit) or compared with.
-    X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        Finite numbers or NaN; every row, and in fit every column, has something observed.
+    X : array-like, masked array, frame or sparse matrix of shape (n_samples, n_features)
+        Finite numbers or NaN; every row, and in fit every column, has something observed. What a mask hides and what a
+        frame calls missing is NaN.
     reset : bool
         True in fit.
 
@@ -34,25 +36,61 @@ def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if hasattr(X, "detach"):  # a tensor: its dtype is not NumPy's, and float32 would become float64
         X = X.detach().cpu().numpy()
+    X = check_sparse(unmasked(X))
+    values = frame_values(X)
+    if values is None and isinstance(getattr(X, "shape", None), tuple) and reset:
+        check_shape(estimator, X.shape, getattr(X, "dtype", None))
+    rules: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": False,
+        "ensure_min_samples": 2 if reset else 1,
+    }
     with np.errstate(over="ignore", invalid="ignore"):  # sums of finite entries may leave the range
-        X = validate_data(
-            estimator,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-            reset=reset,
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isnan(X.sum()):  # one pass, no array of flags: the usual case
+        if values is None:
+            X = validate_data(estimator, X, reset=reset, **rules)
+        else:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)  # names and number of the features
+            X = check_array(values, estimator=estimator, input_name="X", **rules)
+        if np.isfinite(X.sum()):  # one pass, no array of flags: the usual case
             return X
+    entries = X.data if sparse.issparse(X) else X
+    refuse_infinite(int(np.isinf(entries).sum()))
     missing = np.isnan(X.toarray() if sparse.issparse(X) else X)
     for what, axis in (("row", 1), ("column", 0)):
-        empty = np.flatnonzero(missing.all(axis=axis))
-        if len(empty) and (reset or what == "row"):
-            raise ValueError(f"{what} {empty[0]} of X has no observed entry (NaN throughout); drop it.")
+        if reset or what == "row":
+            refuse_lost(what, np.flatnonzero(missing.all(axis=axis)))
     return X
+
+
+def check_shape(estimator: Any, shape: tuple[int, ...], dtype: Any = None) -> None:
+    """Raise ValueError unless a matrix of this shape and dtype can be fitted, before any of its entries is read."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"X has shape {tuple(shape)} but must have two dimensions (n_samples, n_features). Reshape your data: "
+            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
+        )
+    kind = getattr(dtype, "kind", "c" if "complex" in str(dtype) else "f")  # PyTorch's have none
+    if kind in "cUSmM":
+        why = " (Complex data not supported)" if kind == "c" else ""
+        raise ValueError(
+            f"X has dtype {dtype} but must hold real numbers{why}; convert it, such as by X.astype(float)."
+        )
+    if shape[0] < 2 or shape[1] < 1:  # in scikit-learn's words
+        empty = np.broadcast_to(np.float64(0), shape)
+        check_array(empty, ensure_min_samples=2, estimator=estimator)
+
+
+def refuse_infinite(count: int) -> None:
+    """Raise ValueError if any entry is infinite."""
+    if count:
+        raise ValueError(f"X has {count} infinite entries; replace them or mark them as missing with NaN.")
+
+
+def refuse_lost(what: str, lost: Any) -> None:
+    """Raise ValueError if any row or column has no observed entry."""
+    if len(lost):
+        raise ValueError(f"{what} {int(lost[0])} of X has no observed entry (NaN throughout); drop it.")
 
 
 def check_flags(**flags: Any) -> None:
@@ -113,22 +151,74 @@ def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array
         )
     dtype = _float_dtype(X.dtype)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
-        mean, std = _column_moments(X, eps=np.finfo(dtype).eps, with_mean=center or scale, with_std=scale)
-    if not center:
-        mean = np.zeros(X.shape[1])
-    if out is None:
-        out = np.empty(X.shape, dtype=dtype)
-    largest = np.zeros(X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
+        mean, std = column_moments(_ArraySums(X), eps=np.finfo(dtype).eps, center=center, scale=scale)
+        if out is None:
+            out = np.empty(X.shape, dtype=dtype)
+        largest = np.zeros(X.shape[1])
         for rows in _row_blocks(X.shape):
             block = (X[rows] - mean) / std
             largest = np.fmax(largest, np.fmax.reduce(np.abs(block), axis=0))
             out[rows] = block
+    check_range(largest, mean, std, dtype)
+    return out, mean, std
+
+
+class ColumnSums(Protocol):
+    """What the moments of the columns of a matrix are made of; NaN is missing."""
+
+    def lowest(self) -> Array:
+        """Return the least entry of each column, float64."""
+
+    def deviations(self, reference: Array) -> tuple[Array, Array]:
+        """Return the sums of ``X - reference`` over the rows, and how many entries are observed."""
+
+    def squares(self, mean: Array) -> Array:
+        """Return the sums of ``(X - mean)**2`` over the rows."""
+
+
+def column_moments(sums: ColumnSums, *, eps: float, center: bool, scale: bool) -> tuple[Array, Array]:
+    """Return what to subtract from each column and what to divide it by, float64.
+
+    Parameters
+    ----------
+    sums : ColumnSums
+        Of the matrix; an engine supplies them for its kind of data.
+    eps : float
+        Relative rounding of its dtype.
+    center, scale : bool
+        As in :func:`center_and_scale`.
+    """
+    # Deviations from an entry of the column: a constant column then gets its value as mean, without rounding.
+    lowest = sums.lowest()
+    mean, std = np.zeros(len(lowest)), np.ones(len(lowest))
+    if not (center or scale):
+        return mean, std
+    total, count = sums.deviations(lowest)
+    about = lowest + total / np.maximum(count, 1)
+    if scale:
+        std = np.sqrt(sums.squares(about) / np.maximum(count, 1))
+        # A spread below the rounding of the values is noise; dividing by it would blow that noise up.
+        std[std <= eps * np.abs(about)] = 1.0
+    return (about if center else mean), std
+
+
+def check_range(largest: Array, mean: Array, std: Array, dtype: np.dtype) -> None:
+    """Raise ValueError where entries lie at the end of the range of their dtype.
+
+    Parameters
+    ----------
+    largest : ndarray of shape (n_features,)
+        Largest centred and scaled magnitude of each column.
+    mean, std : ndarray of shape (n_features,)
+        What was subtracted and divided by.
+    dtype : dtype
+        Of the data.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
         reach = float(np.maximum(largest, largest * std + np.abs(mean)).max())
     # Sums of a few entries, such as X - U, must stay in the range of the dtype; an infinite std gives NaN here.
     if not reach < float(np.finfo(dtype).max) / 16:
         raise ValueError(f"X has entries at the end of the range of {dtype} ({reach:.3g}); divide X by a constant.")
-    return out, mean, std
 
 
 def restore(U: Array, mean: Array, std: Array) -> Array:
@@ -163,28 +253,31 @@ def restore(U: Array, mean: Array, std: Array) -> Array:
     return U
 
 
-def _column_moments(X: Array, *, eps: float, with_mean: bool, with_std: bool) -> tuple[Array, Array]:
-    """Return the float64 mean and standard deviation of each column, in two passes over row blocks."""
-    mean, std = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if with_mean:
-        # Deviations from the first row: a constant column then gets its value as mean, without rounding.
-        first = np.nan_to_num(X[0].astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        mean = first + _column_mean(X, lambda block: block - first)
-    if with_std:
-        std = np.sqrt(_column_mean(X, lambda block: np.square(block - mean)))
-        # A spread below the rounding of the values is noise; dividing by it would blow that noise up.
-        std[std <= eps * np.abs(mean)] = 1.0
-    return mean, std
+class _ArraySums:
+    """Sums over row blocks of an array."""
 
+    def __init__(self, X: Array) -> None:
+        self.X = X
 
-def _column_mean(X: Array, function: Callable[[Array], Array]) -> Array:
-    """Return the mean of ``function(X)`` over the observed entries of each column."""
-    total, count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in _row_blocks(X.shape):
-        values = function(X[rows])
-        total += np.nansum(values, axis=0)
-        count += len(values) - np.isnan(values).sum(axis=0)
-    return total / np.maximum(count, 1)
+    def lowest(self) -> Array:
+        lowest = np.full(self.X.shape[1], np.inf)
+        for rows in _row_blocks(self.X.shape):
+            lowest = np.fmin(lowest, np.fmin.reduce(self.X[rows], axis=0))
+        return np.where(np.isfinite(lowest), lowest, 0.0)
+
+    def deviations(self, reference: Array) -> tuple[Array, Array]:
+        total, count = np.zeros(len(reference)), np.zeros(len(reference))
+        for rows in _row_blocks(self.X.shape):
+            values = self.X[rows] - reference
+            total += np.nansum(values, axis=0)
+            count += len(values) - np.isnan(values).sum(axis=0)
+        return total, count
+
+    def squares(self, mean: Array) -> Array:
+        total = np.zeros(len(mean))
+        for rows in _row_blocks(self.X.shape):
+            total += np.nansum(np.square(self.X[rows] - mean), axis=0)
+        return total
 
 
 def _row_blocks(shape: tuple[int, ...]) -> list[slice]:

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from frpcag.runtime.arrays import is_dask
+
 # Bytes of a chunk where the source does not say.
 _CHUNK_BYTES = 1 << 26
-
-
-def is_dask(X: Any) -> bool:
-    """Say whether ``X`` is a Dask collection, without importing Dask."""
-    return type(X).__module__.partition(".")[0] == "dask"
 
 
 def as_row_chunks(X: Any, *, chunk_rows: int | None = None) -> Any:

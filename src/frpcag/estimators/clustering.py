@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.cluster import KMeans
+from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils import check_random_state
 
 from frpcag.data.preprocess import validate_matrix
-from frpcag.estimator import FRPCAG
-from frpcag.factorize import gram_svd
-from frpcag.graphs import Graph, build_graph, graph_from_weights
-from frpcag.graphs.laplacian import low_eigenpairs
-from frpcag.saved import SavedModel
-from frpcag.solvers import Progress
-from frpcag.threads import openmp_after_fork
+from frpcag.engines.base import on_host, refuse_dask
+from frpcag.estimators.decomposition import FRPCAG
+from frpcag.estimators.saved import SavedModel
+from frpcag.estimators.tags import accepts_matrices
+from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
+from frpcag.graphs import build_graph, graph_from_weights
+from frpcag.labels.kmeans import kmeans
+from frpcag.labels.spectral import spectral_embedding, unit_degrees
+from frpcag.linalg.factorize import gram_svd
+from frpcag.runtime.arrays import is_tensor
 
 Array = np.ndarray
 
@@ -42,6 +42,8 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int, default=8
         Number of clusters.
+    estimator : FRPCAG, optional
+        The model that cleans the data; ``FRPCAG(n_refine="auto")`` by default.
     assign : {"auto", "spectral", "kmeans", "components"}, default="auto"
         "spectral" rebuilds the sample graph from the clean data, adds half of that of the data as given (unless it
         was refined and nothing is missing), and clusters it spectrally; "kmeans" runs k-means on the clean data, as
@@ -50,9 +52,10 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         in it are twice as tight.
     n_init : int, default=10
         Starts of k-means; the best is kept.
-    n_components, gamma1, gamma2, n_neighbors, sample_graph, feature_graph, sigma, laplacian, loss, huber_delta, \
-center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_state, n_jobs, callback
-        As in :class:`FRPCAG`. ``random_state`` also seeds k-means.
+    random_state : int, RandomState or None
+        Seed of k-means, and of the neighbour search where ``estimator`` is None.
+    n_jobs : int, optional
+        Number of threads, all cores by default.
 
     Attributes
     ----------
@@ -77,62 +80,26 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
     def __init__(
         self,
         n_clusters: int = 8,
+        estimator: FRPCAG | None = None,
         *,
         assign: str = "auto",
         n_init: int = 10,
-        n_components: int | float | None = None,
-        gamma1: str | float = "auto",
-        gamma2: str | float = "auto",
-        n_neighbors: int = 10,
-        sample_graph="auto",
-        feature_graph="auto",
-        sigma: str | float = "auto",
-        laplacian: str = "normalized",
-        loss: str = "l1",
-        huber_delta: float = 1.0,
-        center: bool = True,
-        scale: bool = False,
-        n_refine: int | str = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        stop: str = "gap",
-        backend: str = "auto",
-        feature_shape: tuple[int, int] | None = None,
         random_state=None,
         n_jobs: int | None = None,
-        callback: Callable[[Progress], object] | None = None,
     ):
         self.n_clusters = n_clusters
+        self.estimator = estimator
         self.assign = assign
         self.n_init = n_init
-        self.n_components = n_components
-        self.gamma1 = gamma1
-        self.gamma2 = gamma2
-        self.n_neighbors = n_neighbors
-        self.sample_graph = sample_graph
-        self.feature_graph = feature_graph
-        self.sigma = sigma
-        self.laplacian = laplacian
-        self.loss = loss
-        self.huber_delta = huber_delta
-        self.center = center
-        self.scale = scale
-        self.n_refine = n_refine
-        self.tol = tol
-        self.max_iter = max_iter
-        self.stop = stop
-        self.backend = backend
-        self.feature_shape = feature_shape
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.callback = callback
 
     def fit(self, X, y=None):
         """Clean ``X`` and label its samples.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or torch tensor of shape (n_samples, n_features)
             The data.
         y : None
             Ignored.
@@ -142,26 +109,32 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
         FRPCAGClustering
             The fitted estimator.
         """
-        X = validate_matrix(self, X, reset=True)
+        refuse_dask(X, "FRPCAGClustering")
+        with whole_fit(self) as fresh:
+            fresh._fit(X)
+        raise_if_interrupted(self.estimator_)
+        return self
+
+    def _fit(self, X) -> None:
+        Z = validate_matrix(self, X, reset=True)
         if self.assign not in ASSIGNMENTS:
             raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
         k = self.n_clusters
-        if not isinstance(k, Real) or isinstance(k, bool) or not 1 <= k <= X.shape[0] or int(k) != k:
-            raise ValueError(f"n_clusters={self.n_clusters!r} must be an integer from 1 to n_samples={X.shape[0]}.")
+        if not isinstance(k, Real) or isinstance(k, bool) or not 1 <= k <= Z.shape[0] or int(k) != k:
+            raise ValueError(f"n_clusters={self.n_clusters!r} must be an integer from 1 to n_samples={Z.shape[0]}.")
         random_state = check_random_state(self.random_state)
-        shared = set(FRPCAG().get_params(deep=False)) - {"random_state"}
-        params = {name: getattr(self, name) for name in shared}
-        self.estimator_ = FRPCAG(random_state=random_state, **params).fit(X)
+        model = FRPCAG(n_refine="auto", random_state=random_state, n_jobs=self.n_jobs)
+        model = model if self.estimator is None else clone(self.estimator)
+        # Frames are taken as arrays: their columns are checked and named here.
+        self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, X if is_tensor(X) else Z))
         self.n_iter_ = self.estimator_.n_iter_
         if self.assign == "auto":
-            self.labels_ = self._tightest(X, random_state)
+            self.labels_: Array = self._tightest(Z, random_state)
         else:
-            self.labels_ = self._kmeans(self._points(X, random_state), random_state).labels_
-        return self
+            self.labels_ = self._kmeans(self._points(Z, random_state), random_state)[0]
 
-    def _kmeans(self, points: Array, random_state) -> KMeans:
-        with openmp_after_fork():
-            return KMeans(self.n_clusters, n_init=self.n_init, random_state=random_state).fit(points)
+    def _kmeans(self, points: Array, random_state) -> tuple[Array, float]:
+        return kmeans(points, self.n_clusters, n_init=self.n_init, random_state=random_state)
 
     def _tightest(self, X, random_state) -> Array:
         """Return the labels of the mixed graph, or of the whitened components where these are far tighter."""
@@ -170,7 +143,7 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
             self._kmeans(self._embed(A, random_state), random_state)
             for A in (self._clean_and_raw_graph(X, random_state) + of_W, of_W)
         )
-        return (whitened if whitened.inertia_ < TIGHTER * mixed.inertia_ else mixed).labels_
+        return whitened[0] if whitened[1] < TIGHTER * mixed[1] else mixed[0]
 
     def _points(self, X, random_state) -> Array:
         """Return the points that k-means labels."""
@@ -207,26 +180,10 @@ center, scale, n_refine, tol, max_iter, stop, backend, feature_shape, random_sta
 
     def _unit_graph(self, Z: Array, random_state):
         n_neighbors = min(CLUSTER_NEIGHBORS, len(Z) - 1)
-        return _unit_degrees(build_graph(Z, n_neighbors=n_neighbors, random_state=random_state, n_jobs=self.n_jobs))
+        return unit_degrees(build_graph(Z, n_neighbors=n_neighbors, random_state=random_state, n_jobs=self.n_jobs))
 
     def _embed(self, A, random_state) -> Array:
         return spectral_embedding(graph_from_weights(A).laplacian, self.n_clusters, random_state=random_state)
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-def _unit_degrees(graph: Graph):
-    """Return ``D^-1/2 A D^-1/2``, so that graphs of different data can be added."""
-    s = sp.diags_array(1 / graph.null_vector)
-    return s @ graph.weights @ s
-
-
-def spectral_embedding(L, n_clusters: int, *, random_state=None) -> Array:
-    """Return the rows of the lowest eigenvectors of ``L``, scaled to unit length (Ng, Jordan and Weiss 2002)."""
-    _, vectors = low_eigenpairs(L, min(n_clusters, L.shape[0]), random_state=random_state)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(norms > 0, norms, 1)
+        return accepts_matrices(super().__sklearn_tags__())

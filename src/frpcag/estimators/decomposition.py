@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
+from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from frpcag.backends import is_tensor, select_backend
-from frpcag.clock import Clock
-from frpcag.data.preprocess import center_and_scale, restore, validate_matrix
-from frpcag.data.row_chunks import is_dask
-from frpcag.factorize import check_n_components, gram_svd
-from frpcag.graphs import Graph, build_graph
-from frpcag.memory import require_memory_for
-from frpcag.new_rows import NewRowsMixin
-from frpcag.problem import Problem, scale_free_gamma
-from frpcag.saved import SavedModel
-from frpcag.solvers import Progress, Solution, solve
+from frpcag.engines.base import Centred, Engine, engine_for
+from frpcag.estimators.new_rows import NewRowsMixin
+from frpcag.estimators.saved import SavedModel
+from frpcag.estimators.tags import accepts_matrices
+from frpcag.estimators.whole import raise_if_interrupted, whole_fit
+from frpcag.solvers import Progress, Solution, SolveInterrupted, solve
+from frpcag.solvers.conditioning import rounded
 
-Array = np.ndarray
+# What scikit-learn notes about the columns of the training data.
+COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
 class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
@@ -68,10 +63,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
     stop : {"gap", "change"}, default="gap"
         Stop on the relative duality gap, or on the change of the iterates as the paper does.
     backend : {"auto", "numpy", "numba", "torch", "dask"} or DaskBackend, default="auto"
-        Who does the arithmetic. "torch" does graphs, solve and factors on the GPU where there is one; "dask" does them
-        on the workers of the current Dask client, row block by row block; a
-        `frpcag.backends.dask_backend.DaskBackend` also says where checkpoints and results go. "auto" takes torch for
-        tensors, Dask for Dask arrays and Numba for others.
+        What computes the fit. "torch" computes graphs, solve and factors on the GPU where there is one; "dask" computes
+        them on the workers of the current Dask client, row block by row block; a :class:`DaskBackend` also says where
+        checkpoints and results go. "auto" takes torch for tensors, Dask for Dask arrays and Numba for others.
     feature_shape : (int, int), optional
         Height and width of the image behind a row, for ``feature_graph="grid"``.
     random_state : int, RandomState or None
@@ -80,7 +74,8 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         Number of threads, all cores by default. Results do not depend on it.
     callback : callable, optional
         Called after every solver step with a ``Progress(n_iter, max_iter, change, gap, objective, tol)``; a true
-        return value stops the fit early with a valid, certified result, as Ctrl-C does.
+        return value stops the fit early with a valid, certified result. Ctrl-C does too, and then raises
+        ``KeyboardInterrupt``.
 
     Attributes
     ----------
@@ -201,70 +196,30 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         FRPCAG
             The fitted estimator.
         """
-        if self.backend == "torch" or is_tensor(X):
-            return self._fit_tensor(X)
-        if is_dask(X) or getattr(self.backend, "name", self.backend) == "dask":
-            return self._fit_blocks(X)
-        require_memory_for(X, self.n_neighbors, backend=self.backend)
-        X = validate_matrix(self, X, reset=True)
-        check_n_components(self.n_components, *X.shape)
-        clock = Clock()
-        Xc, self.center_, self.scale_ = center_and_scale(X, center=self.center, scale=self.scale)
-        clock.lap("preprocess")
-        solution = self._solve_refined(Xc, clock)
-        del Xc
-        # The clean part of centred data is not itself centred: the normalised Laplacian pulls towards sqrt(degree).
-        U = solution.U
-        origin = U.mean(axis=0, dtype=np.float64) if self.center else np.zeros(U.shape[1])
-        U -= origin.astype(U.dtype)
-        self.mean_ = self.center_ + origin * self.scale_
-        W, Sigma, V = gram_svd(U, self.n_components, random_state=self.random_state)
-        self.embedding_, self.components_, self.singular_values_ = W * Sigma, V.T, Sigma
-        clock.lap("factorize")
-        self.low_rank_ = restore(U, self.mean_, self.scale_)
-        self.sparse_ = np.asarray(X - self.low_rank_)
-        np.nan_to_num(self.sparse_, copy=False, nan=0.0)
-        self._note(solution, clock)
+        with whole_fit(self) as fresh:
+            fresh._fit(X)
+        raise_if_interrupted(self)
         return self
 
-    def _fit_tensor(self, X):
-        """Do the same on PyTorch tensors, on their device; the results are NumPy arrays if ``X`` was one."""
-        select_backend(self.backend, X=X)  # says what is missing
-        from frpcag import gpu
-
-        clock = Clock(gpu.torch.cuda.synchronize if gpu.torch.cuda.is_available() else None)
-        tensor = gpu.load_matrix(self, X)
-        check_n_components(self.n_components, *tensor.shape)
-        Xc, self.center_, self.scale_ = gpu.center_and_scale(tensor, center=self.center, scale=self.scale)
-        clock.lap("preprocess")
-        solution = self._solve_refined(Xc, clock)
-        del Xc
-        gpu.finish(self, tensor, solution.U)
-        clock.lap("factorize")
-        if not is_tensor(X):
-            vars(self).update(vars(gpu.to_host(self)))
-            clock.lap("unload")
-        self._note(solution, clock)
-        return self
-
-    def _fit_blocks(self, X):
-        """Do the same on row blocks, on the workers of a Dask cluster."""
-        name = getattr(self.backend, "name", self.backend)
-        if name not in ("auto", "dask"):
-            raise ValueError(f"backend={name!r} does not take Dask arrays; pass backend='dask' or X.compute().")
-        select_backend("dask")  # says what is missing
-        from frpcag import outofcore
-
-        clock = Clock()
-        self._note(outofcore.fit(self, X, clock), clock)
-        return self
-
-    def _note(self, solution: Solution, clock: Clock) -> None:
-        """Keep what the solver says of its run."""
+    def _fit(self, X, *, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
+        """Take ``X`` through the stages of its engine, and name the results; automatic gammas take these multiples."""
+        engine = engine_for(X, self)
+        engine.multiples = multiples
+        X = engine.check(X)
+        centred = engine.centre(X)
+        engine.clock.lap("preprocess")
+        solution, graphs, problem = self._solve_refined(engine, centred)
+        low_rank, moves = engine.restore(X, solution, centred, problem)
+        if moves is not None:  # what is proved holds for the result that the user gets
+            solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol, stacklevel=4)
+        engine.clock.lap("restore")
+        factors = engine.factors(solution.U)
+        engine.clock.lap("factorize")
+        self.__dict__.update(engine.results(X, low_rank, centred, factors, graphs))
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
-        self.backend_ = solution.backend
         self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
-        self.timings_ = clock.seconds
+        self.backend_ = solution.backend
+        self.timings_ = engine.clock.seconds
 
     def fit_transform(self, X, y=None):
         """Fit and return ``embedding_``, the training samples in the principal directions."""
@@ -278,8 +233,8 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         path : path
             The file to write.
         **more
-            Fields of :class:`frpcag.report.Fit` to add, such as ``labels`` of the samples, ``title``, or ``shape``, the
-            height and width of the image behind a row.
+            Fields of :class:`frpcag.report.Fit` to add, such as ``labels`` of the samples, ``title``, or
+            ``feature_shape``, the height and width of the image behind a row.
 
         Returns
         -------
@@ -290,132 +245,59 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
 
         return write_report(path, Fit.of_model(self, **more))
 
-    def _solve_refined(self, Xc: Array, clock: Clock) -> Solution:
+    def _solve_refined(self, engine: Engine, centred: Centred) -> tuple[Solution, tuple[Any, Any], Any]:
         """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
-        limit, enough = _refinement(self.n_refine)
-        solution, self.n_refine_ = self._solve(Xc, Xc, clock), 0
-        while self.n_refine_ < limit and self._edges_kept(solution.U, clock) < enough:
-            solution = self._solve(Xc, solution.U, clock)
+        limit, enough = (1, 0.5) if self.n_refine == "auto" else (int(self.n_refine), 0.9)
+        self.n_refine_ = 0
+        solution, graphs, problem = self._solve(engine, centred, centred.Xc)
+        while self.n_refine_ < limit and solution.status != "interrupted":
+            fresh = engine.graph(solution.U, 0)
+            engine.clock.lap("refine")
+            if graphs[0] is None or fresh is None or graphs[0].edges_kept_by(fresh) >= enough:
+                break
+            solution, graphs, problem = self._solve(engine, centred, solution.U, sample_graph=fresh)
             self.n_refine_ += 1
-        return solution
+        return solution, graphs, problem
 
-    def _solve(self, Xc: Array, basis: Array, clock: Clock) -> Solution:
+    def _solve(
+        self, engine: Engine, centred: Centred, basis: Any, *, sample_graph: Any = None
+    ) -> tuple[Solution, Any, Any]:
         """Build both graphs from ``basis``, ``Xc`` itself or its clean part, choose the gammas, and solve."""
-        self.sample_graph_ = self._graph(basis, 0, self.sample_graph)
-        clock.lap("sample_graph")
-        self.feature_graph_ = self._graph(basis, 1, self.feature_graph)
-        clock.lap("feature_graph")
-        L1, L2 = (graph.laplacian if graph is not None else None for graph in (self.sample_graph_, self.feature_graph_))
-        self.gamma1_, self.gamma2_ = self._gammas(Xc, L1, L2)
-        clock.lap("gammas")
-        null1, null2 = (
-            graph.null_vector if graph is not None else None for graph in (self.sample_graph_, self.feature_graph_)
-        )
-        problem = _problem_type(Xc)(
-            Xc, L1, L2, self.gamma1_, self.gamma2_, loss=self.loss, delta=self.huber_delta, null1=null1, null2=null2
-        )
-        solution = solve(
-            problem,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            stop=self.stop,
-            backend=self.backend,
-            n_jobs=self.n_jobs,
-            callback=self.callback,
-            U0=None if basis is Xc else basis,
-        )
-        clock.lap("solve")
-        return solution
-
-    def _gammas(self, Xc: Array, L1, L2) -> tuple[float, float]:
-        """Return the weights of the two graph terms."""
-        return (
-            _resolve_gamma("gamma1", self.gamma1, L1, Xc, axis=0),
-            _resolve_gamma("gamma2", self.gamma2, L2, Xc, axis=1),
-        )
-
-    def _edges_kept(self, U: Array, clock: Clock) -> float:
-        """Return the share of the sample graph's edges that the graph of ``U`` has too."""
-        graph, fresh = self.sample_graph_, self._graph(U, 0, self.sample_graph)
-        clock.lap("refine")
-        return 1.0 if graph is None or fresh is None else graph.edges_kept_by(fresh)
-
-    def _graph(self, X: Array, axis: int, method) -> Graph | None:
-        n_nodes = X.shape[axis]
-        if method is None or (isinstance(method, str) and method == "auto" and n_nodes == 1):
-            return None
-        k = self.n_neighbors
-        if isinstance(k, Integral) and k >= n_nodes:
-            k = n_nodes - 1
-            if axis == 0:  # the two graphs share n_neighbors, so few features are no reason to complain
-                warnings.warn(
-                    f"n_neighbors={self.n_neighbors} is not smaller than n_samples={n_nodes}; using {k}.",
-                    stacklevel=4,
-                )
-        return build_graph(
-            X,
-            axis=axis,
-            n_neighbors=k,
-            method=method,
-            sigma=self.sigma,
-            laplacian=self.laplacian,
-            shape=self.feature_shape,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-
-    def _check_loaded(self) -> None:
-        (n, p), c = self.low_rank_.shape, len(self.components_)
-        shapes = {
-            "sparse_": (n, p),
-            "embedding_": (n, c),
-            "components_": (c, p),
-            "singular_values_": (c,),
-            **dict.fromkeys(("mean_", "center_", "scale_"), (p,)),
-        }
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                raise ValueError(f"{name} has shape {getattr(self, name).shape}, not {shape}")
-        for name, n_nodes in (("sample_graph_", n), ("feature_graph_", p)):
-            graph = getattr(self, name)
-            if graph is not None and graph.n_nodes != n_nodes:
-                raise ValueError(f"{name} has {graph.n_nodes} nodes, not {n_nodes}")
+        Xc = centred.Xc
+        G1 = engine.graph(basis, 0) if sample_graph is None else sample_graph
+        engine.clock.lap("sample_graph")
+        G2 = engine.graph(basis, 1)
+        engine.clock.lap("feature_graph")
+        self.gamma1_, self.gamma2_ = engine.gamma(Xc, G1, 0), engine.gamma(Xc, G2, 1)
+        engine.clock.lap("gammas")
+        problem = engine.problem(Xc, (G1, G2), (self.gamma1_, self.gamma2_))
+        solution = solve_problem(self, engine, problem, centred.level, U0=None if basis is Xc else basis)
+        engine.clock.lap("solve")
+        return solution, (G1, G2), problem
 
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return accepts_matrices(super().__sklearn_tags__())
 
 
-def _problem_type(X) -> type[Problem]:
-    """Return the class of problems for arrays or for tensors."""
-    if not is_tensor(X):
-        return Problem
-    from frpcag.backends.torch_backend import TensorProblem
-
-    return TensorProblem
-
-
-def _refinement(n_refine) -> tuple[int, float]:
-    """Return how often to refine at most, and the share of edges kept at which there is nothing left to do."""
-    if isinstance(n_refine, str) and n_refine == "auto":
-        return 1, 0.5
-    if isinstance(n_refine, Integral) and not isinstance(n_refine, bool) and int(n_refine) >= 0:
-        return int(n_refine), 0.9
-    raise ValueError(f"n_refine={n_refine!r} must be 'auto' or an integer >= 0.")
-
-
-def _resolve_gamma(name: str, gamma, L, X: Array, axis: int) -> float:
-    if isinstance(gamma, str):
-        if gamma != "auto":
-            raise ValueError(f"{name}={gamma!r} is unknown; pass 'auto' or a number >= 0.")
-        return scale_free_gamma(L, X, axis=axis)
-    if not isinstance(gamma, Real) or isinstance(gamma, bool) or not 0 <= float(gamma) < np.inf:
-        raise ValueError(f"{name}={gamma!r} must be 'auto' or a finite number >= 0.")
-    return float(gamma)
+def solve_problem(
+    model: FRPCAG, engine: Engine, problem: Any, level: float | None = None, *, U0: Any = None
+) -> Solution:
+    """Solve with the options of a model; Ctrl-C gives the certified result so far."""
+    try:
+        return solve(
+            problem,
+            tol=model.tol,
+            max_iter=model.max_iter,
+            stop=model.stop,
+            backend=engine.backend,
+            n_jobs=model.n_jobs,
+            callback=model.callback,
+            U0=U0,
+            level=level,
+        )
+    except SolveInterrupted as stop:
+        return stop.solution

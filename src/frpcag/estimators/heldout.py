@@ -6,16 +6,22 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from frpcag.data.preprocess import center_and_scale, restore, validate_matrix
-from frpcag.estimator import FRPCAG
-from frpcag.memory import require_memory_for
-from frpcag.problem import Problem, scale_free_gamma
+from frpcag.engines.base import Engine, check_parameters, engine_for, refuse_dask
+from frpcag.engines.host import HostEngine
+from frpcag.estimators.decomposition import COLUMNS, FRPCAG
+from frpcag.estimators.saved import SavedModel
+from frpcag.estimators.tags import accepts_matrices
+from frpcag.estimators.whole import raise_if_interrupted, whole_fit
 from frpcag.solvers import Solution, solve
+from frpcag.solvers.conditioning import rounded
 
 Array = np.ndarray
 
@@ -33,21 +39,7 @@ class PathPoint:
 
 
 def regularization_path(
-    X: Array,
-    gammas1: Sequence[float],
-    gammas2: Sequence[float],
-    *,
-    center: bool = True,
-    scale: bool = False,
-    n_neighbors: int = 10,
-    sample_graph="auto",
-    feature_graph="auto",
-    laplacian: str = "normalized",
-    loss: str = "l1",
-    tol: float = 1e-3,
-    max_iter: int = 500,
-    random_state=None,
-    n_jobs: int | None = None,
+    X: Array, gammas1: Sequence[float], gammas2: Sequence[float], *, estimator: FRPCAG | None = None
 ) -> Iterator[PathPoint]:
     """Solve for every pair of gammas, each from the solution of a neighbouring pair.
 
@@ -57,8 +49,8 @@ def regularization_path(
         The data; NaN is missing.
     gammas1, gammas2 : sequence of float
         The paper's gammas on the centred and scaled data. All pairs are visited, rows of the grid to and fro.
-    center, scale, n_neighbors, sample_graph, feature_graph, laplacian, loss, tol, max_iter, random_state, n_jobs
-        As in :class:`~frpcag.FRPCAG`. The graphs are built once.
+    estimator : FRPCAG, optional
+        Whose other parameters are used; ``FRPCAG()`` by default. The graphs are built once.
 
     Yields
     ------
@@ -75,27 +67,33 @@ def regularization_path(
     """
     for name, gammas in (("gammas1", gammas1), ("gammas2", gammas2)):
         _check_weights(name, gammas)
-    require_memory_for(X, n_neighbors)
-    X = validate_matrix(FRPCAG(), X, reset=True)
-    Xc, mean, std = center_and_scale(X, center=center, scale=scale)
-    model = FRPCAG(n_neighbors=n_neighbors, laplacian=laplacian, random_state=random_state, n_jobs=n_jobs)
-    G1, G2 = (model._graph(Xc, axis, method) for axis, method in enumerate((sample_graph, feature_graph)))
-    for point in _walk(Xc, G1, G2, gammas1, gammas2, loss=loss, tol=tol, max_iter=max_iter, n_jobs=n_jobs):
-        U = restore(point.solution.U.copy(), mean, std)
-        yield replace(point, solution=replace(point.solution, U=U))
+    refuse_dask(X, "regularization_path")
+    model = FRPCAG() if estimator is None else clone(estimator)
+    check_parameters(model)
+    engine = HostEngine(model)
+    X = engine.check(X)
+    centred = engine.centre(X)
+    Xc = centred.Xc
+    graphs = engine.graph(Xc, 0), engine.graph(Xc, 1)
+    for point in _walk(engine, Xc, graphs, gammas1, gammas2, level=centred.level):
+        problem = engine.problem(Xc, graphs, (point.gamma1, point.gamma2))
+        U, moves = engine.restore(X, point.solution, centred, problem)
+        solution = replace(point.solution, U=U, history=dict(point.solution.history))
+        if moves is not None:
+            solution.settle(rounded(solution.certificate, moves), stop="gap", tol=model.tol)
+        yield replace(point, solution=solution)
 
 
-def _walk(X: Array, G1, G2, gammas1, gammas2, *, loss: str, delta: float = 1.0, **options) -> Iterator[PathPoint]:
+def _walk(
+    engine: Engine, Xc: Any, graphs: tuple[Any, Any], gammas1, gammas2, *, level: float | None = None
+) -> Iterator[PathPoint]:
     """Visit the grid row by row, to and fro, so that each solve starts from a neighbour's solution."""
-    U = None
-    parts = {}
-    for index, G in enumerate((G1, G2), start=1):
-        parts[f"L{index}"] = None if G is None else G.laplacian
-        parts[f"null{index}"] = None if G is None else G.null_vector
+    U, model = None, engine.model
+    options = {"tol": model.tol, "max_iter": model.max_iter, "n_jobs": model.n_jobs, "backend": engine.backend}
+    options["level"] = level
     for row, gamma1 in enumerate(gammas1):
         for gamma2 in gammas2 if row % 2 == 0 else reversed(gammas2):
-            problem = Problem(X, gamma1=gamma1, gamma2=gamma2, loss=loss, delta=delta, **parts)
-            solution = solve(problem, U0=U, **options)
+            solution = solve(engine.problem(Xc, graphs, (float(gamma1), float(gamma2))), U0=U, **options)
             U = solution.U
             yield PathPoint(float(gamma1), float(gamma2), solution)
 
@@ -107,7 +105,7 @@ def _check_weights(name: str, values) -> None:
         raise ValueError(f"{name}={values!r} must be a sequence of finite numbers >= 0, at least one.")
 
 
-class FRPCAGCV(FRPCAG):
+class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """FRPCAG with gammas chosen without labels: those that predict held-out entries best.
 
     A share of the observed entries is hidden, graphs are built and the problem solved without them over a grid of
@@ -118,15 +116,20 @@ class FRPCAGCV(FRPCAG):
 
     Parameters
     ----------
-    n_components : int or float, optional
-        As in :class:`FRPCAG`, like all parameters not listed here.
+    estimator : FRPCAG, optional
+        The model; ``FRPCAG()`` by default. Its gammas are replaced by those chosen.
     multiples1, multiples2 : sequence of float, default=(0.03, 0.1, 0.3, 1, 3)
         Grid of gammas, as multiples of the scale-free ones (``gamma="auto"`` of :class:`FRPCAG`).
     holdout : float, default=0.1
         Share of the observed entries that are hidden.
+    random_state : int, RandomState or None
+        Seed of the entries that are hidden, and of the neighbour search where ``estimator`` is None.
 
     Attributes
     ----------
+    estimator_ : FRPCAG
+        The model fitted to all data with the gammas chosen. Its results, such as ``low_rank_`` and ``duality_gap_``,
+        are attributes here, too.
     cv_results_ : dict of str to ndarray
         ``gamma1``, ``gamma2``, ``multiple1``, ``multiple2``, ``error`` (mean absolute error on the hidden entries, in
         centred and scaled units) and ``gap`` of every pair.
@@ -147,54 +150,18 @@ class FRPCAGCV(FRPCAG):
 
     def __init__(
         self,
-        n_components=None,
+        estimator: FRPCAG | None = None,
         *,
         multiples1: Sequence[float] = MULTIPLES,
         multiples2: Sequence[float] = MULTIPLES,
         holdout: float = 0.1,
-        n_neighbors: int = 10,
-        sample_graph="auto",
-        feature_graph="auto",
-        sigma: str | float = "auto",
-        laplacian: str = "normalized",
-        loss: str = "l1",
-        huber_delta: float = 1.0,
-        center: bool = True,
-        scale: bool = False,
-        n_refine: int | str = 0,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        stop: str = "gap",
-        backend: str = "auto",
-        feature_shape: tuple[int, int] | None = None,
         random_state=None,
-        n_jobs: int | None = None,
-        callback=None,
     ):
+        self.estimator = estimator
         self.multiples1 = multiples1
         self.multiples2 = multiples2
         self.holdout = holdout
-        super().__init__(
-            n_components,
-            n_neighbors=n_neighbors,
-            sample_graph=sample_graph,
-            feature_graph=feature_graph,
-            sigma=sigma,
-            laplacian=laplacian,
-            loss=loss,
-            huber_delta=huber_delta,
-            center=center,
-            scale=scale,
-            n_refine=n_refine,
-            tol=tol,
-            max_iter=max_iter,
-            stop=stop,
-            backend=backend,
-            feature_shape=feature_shape,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            callback=callback,
-        )
+        self.random_state = random_state
 
     def fit(self, X, y=None):
         """Choose the gammas on part of the entries, then fit all of them; see :meth:`FRPCAG.fit`."""
@@ -202,37 +169,40 @@ class FRPCAGCV(FRPCAG):
         _check_weights("multiples2", self.multiples2)
         if not isinstance(self.holdout, Real) or not 0 < float(self.holdout) < 1:
             raise ValueError(f"holdout={self.holdout!r} must be a share in (0, 1) of the observed entries.")
-        self._multiples = None
-        return super().fit(X)
+        refuse_dask(X, "FRPCAGCV")
+        with whole_fit(self) as fresh:
+            fresh._fit(X)
+        raise_if_interrupted(self.estimator_)
+        return self
 
-    def _gammas(self, Xc: Array, L1, L2) -> tuple[float, float]:
-        if self._multiples is None:  # refinements keep the first choice
-            self._multiples = self._search(Xc)
-        m1, m2 = self._multiples
-        return m1 * scale_free_gamma(L1, Xc, axis=0), m2 * scale_free_gamma(L2, Xc, axis=1)
+    def _fit(self, X) -> None:
+        model = FRPCAG(random_state=self.random_state) if self.estimator is None else clone(self.estimator)
+        model.set_params(gamma1="auto", gamma2="auto")
+        model._fit(X, multiples=self._search(X, clone(model)))
+        self.estimator_ = model.set_params(gamma1=model.gamma1_, gamma2=model.gamma2_)
+        self.__dict__.update({name: getattr(model, name) for name in COLUMNS if hasattr(model, name)})
 
-    def _search(self, Xc: Array) -> tuple[float, float]:
+    def _search(self, X, model: FRPCAG) -> tuple[float, float]:
         """Return the multiples of the scale-free gammas that predict hidden entries best."""
-        Xc = Xc if isinstance(Xc, np.ndarray) else Xc.cpu().numpy()  # the search runs on the host
+        engine = engine_for(X, model)
+        Xc = engine.as_array(engine.centre(engine.check(X)).Xc)
         hidden = self._hide(Xc)
         if not hidden.any():
             self.cv_results_, self.best_index_ = {}, None
             return 1.0, 1.0
+        engine = HostEngine(model.set_params(backend="auto"))  # the search runs on the host
         shown = np.where(hidden, Xc.dtype.type(np.nan), Xc)
-        graphs = [
-            self._graph(shown, axis, method) for axis, method in enumerate((self.sample_graph, self.feature_graph))
-        ]
-        units = [scale_free_gamma(G.laplacian, shown, axis=i) if G is not None else 0.0 for i, G in enumerate(graphs)]
+        graphs = engine.graph(shown, 0), engine.graph(shown, 1)
+        units = [engine.gamma(shown, graph, axis) for axis, graph in enumerate(graphs)]
         grids = [
             [unit * float(multiple) for multiple in multiples] if unit > 0 else [0.0]
             for unit, multiples in zip(units, (self.multiples1, self.multiples2), strict=True)
         ]
-        options = {"tol": self.tol, "max_iter": self.max_iter, "n_jobs": self.n_jobs}
         results: dict[str, list[float]] = {name: [] for name in ("gamma1", "gamma2", "error", "gap")}
         with warnings.catch_warnings():
             # cv_results_ has the gap of every pair; only the last fit need reach it.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            for point in _walk(shown, *graphs, *grids, loss=self.loss, delta=self.huber_delta, **options):
+            for point in _walk(engine, shown, graphs, *grids):
                 error = float(np.mean(np.abs(Xc - point.solution.U)[hidden]))
                 for name, value in zip(results, (point.gamma1, point.gamma2, error, point.solution.gap), strict=True):
                     results[name].append(value)
@@ -252,3 +222,40 @@ class FRPCAGCV(FRPCAG):
         hidden[(seen & ~hidden).sum(axis=1) == 0] = False
         hidden[:, (seen & ~hidden).sum(axis=0) == 0] = False
         return hidden
+
+    def fit_transform(self, X, y=None):
+        """Fit and return ``embedding_``, the training samples in the principal directions."""
+        return self.fit(X).embedding_
+
+    def report(self, path, **more):
+        """Write one self-contained HTML page about the fit; see :meth:`FRPCAG.report`."""
+        check_is_fitted(self)
+        return self.estimator_.report(path, **more)
+
+    def transform(self, X):
+        """Clean new rows and return them in the principal directions; see :meth:`FRPCAG.transform`."""
+        check_is_fitted(self)
+        return self.estimator_.transform(X)
+
+    def denoise(self, X):
+        """Return new rows cleaned against the fitted samples, in the units of ``X``."""
+        check_is_fitted(self)
+        return self.estimator_.denoise(X)
+
+    def inverse_transform(self, X):
+        """Return the data that the rows of an embedding stand for; see :meth:`FRPCAG.inverse_transform`."""
+        check_is_fitted(self)
+        return self.estimator_.inverse_transform(X)
+
+    def __getattr__(self, name: str) -> Any:
+        # Results of the chosen model are results here, as `best_estimator_` of a grid search would have them.
+        if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
+            return getattr(self.estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}; is it fitted?")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.estimator_._n_features_out
+
+    def __sklearn_tags__(self):
+        return accepts_matrices(super().__sklearn_tags__())

@@ -7,8 +7,12 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import check_is_fitted
 
 from frpcag.data.preprocess import validate_matrix
-from frpcag.path import FRPCAGCV
-from frpcag.saved import SavedModel
+from frpcag.engines.base import refuse_dask
+from frpcag.estimators.decomposition import FRPCAG
+from frpcag.estimators.heldout import FRPCAGCV
+from frpcag.estimators.saved import SavedModel
+from frpcag.estimators.tags import accepts_matrices
+from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 
 Array = np.ndarray
 
@@ -19,8 +23,8 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     Parameters
     ----------
     estimator : FRPCAG, optional
-        The model; by default ``FRPCAGCV(laplacian="combinatorial", n_neighbors=5, random_state=0)``, which chooses its
-        gammas by held-out entries.
+        The model; by default an :class:`FRPCAGCV` of ``FRPCAG(laplacian="combinatorial", n_neighbors=5)``, which
+        chooses its gammas by held-out entries.
     keep_observed : bool, default=True
         Leave observed entries as they are. False replaces them, too, by their clean values.
 
@@ -46,12 +50,19 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
 
     def fit(self, X, y=None):
         """Fit the model to ``X``, NaN where it is missing."""
-        X = validate_matrix(self, X, reset=True)
-        # Levels matter here, and few near samples say more than many: docs/decisions/imputer.md.
-        default = FRPCAGCV(laplacian="combinatorial", n_neighbors=5, random_state=0)
-        model = default if self.estimator is None else clone(self.estimator)
-        self.estimator_ = model.fit(X)
+        refuse_dask(X, "RobustGraphImputer")
+        with whole_fit(self) as fresh:
+            Z = validate_matrix(fresh, X, reset=True)
+            fresh.estimator_ = fit_as_far_as_possible(fresh._model(), Z)
+        raise_if_interrupted(self.estimator_)
         return self
+
+    def _model(self):
+        """Return the model to fit; by default one that keeps levels, and asks few near samples rather than many."""
+        if self.estimator is not None:
+            return clone(self.estimator)
+        # Measured in docs/decisions/imputer.md.
+        return FRPCAGCV(FRPCAG(laplacian="combinatorial", n_neighbors=5, random_state=0), random_state=0)
 
     def transform(self, X) -> Array:
         """Return ``X`` with its missing entries filled in; rows that were not in the training data too."""
@@ -64,8 +75,4 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         return np.where(np.isnan(dense), clean, dense)
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return accepts_matrices(super().__sklearn_tags__())

@@ -6,14 +6,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs import Graph
+from frpcag.graphs.laplacian import degrees, edge_entries
 from frpcag.graphs.neighbors import query_neighbors
-from frpcag.problem import Problem, shrinkage
+from frpcag.problem import Problem
+from frpcag.solvers.rows import solve_rows
 
 Array = np.ndarray
 
 # Rows cleaned at a time: bounds memory, not the result.
 _BLOCK = 1024
-_MAX_STEPS = 1000
 # Entries this many times the mean |X - U| of the training data off their first estimate do not count as links.
 _STANDS_OUT = 6.0
 
@@ -29,7 +30,7 @@ def clean_rows(
     gamma2: float,
     n_neighbors: int,
     loss: str = "l1",
-    delta: float = 1.0,
+    huber_delta: float = 1.0,
     n_jobs: int | None = None,
 ) -> Array:
     """Solve the problem of Shahid et al. 2016, Eq. (1), for each new row, with the fitted ``U`` held fixed.
@@ -52,7 +53,7 @@ def clean_rows(
         Their weights.
     n_neighbors : int
         Training rows each new row is linked to.
-    loss, delta : str and float
+    loss, huber_delta : str and float
         As in :class:`~frpcag.problem.Problem`.
     n_jobs : int, optional
         Threads of the neighbour search.
@@ -69,14 +70,18 @@ def clean_rows(
     out[seen] = U[nearest[seen, 0]]
     new = np.flatnonzero(~seen)
     noise = _STANDS_OUT * float(np.mean(np.abs(X - U), dtype=np.float64))
-    L2, lmax2 = (feature_graph.laplacian, feature_graph.lmax) if feature_graph is not None else (None, 0.0)
+    L2 = null2 = None
+    lmax2 = 0.0
+    if feature_graph is not None:
+        L2, null2, lmax2 = feature_graph.laplacian, feature_graph.null_vector, feature_graph.lmax
 
     def clean(x: Array, guide: Array) -> Array:
         """Solve for the rows ``x``, linked to the neighbours of ``guide``, the same rows with gaps perhaps."""
         q, b = np.zeros(len(x)), np.zeros_like(x)
         if sample_graph is not None and gamma1 > 0:
             q, b = _link(*_robust_neighbors(guide, U, n_neighbors, n_jobs), U, sample_graph)
-        return _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta)
+        problem = Problem(x, None, L2, 0.0, gamma2, loss=loss, huber_delta=huber_delta, null2=null2)
+        return solve_rows(problem, pull=gamma1 * q, target=gamma1 * b, lmax2=lmax2)
 
     for start in range(0, len(new), _BLOCK):
         at = new[start : start + _BLOCK]
@@ -113,39 +118,11 @@ def _link(idx: Array, dist: Array, U: Array, graph: Graph) -> tuple[Array, Array
         # A corrupted row is far from all others: in its own mean distance it is linked as strongly as any.
         A = np.exp(-np.square(dist / np.maximum(dist.mean(axis=1, keepdims=True), max(graph.sigma, 1e-300))))
     degree = A.sum(axis=1)
-    if graph.kind == "normalized":
-        fitted = np.asarray(graph.weights.sum(axis=1)).ravel()[idx]
-        A = np.where(fitted > 0, A / np.sqrt(degree[:, None] * np.where(fitted > 0, fitted, 1.0)), 0.0)
+    if graph.normalized:
+        fitted = degrees(graph.weights)[idx]
+        links_to = -edge_entries(A, degree[:, None], np.where(fitted > 0, fitted, 1.0), normalized=True)
+        A = np.where(fitted > 0, links_to, 0.0)
         degree = np.ones(len(A))
     m, k = A.shape
     links = sp.csr_array((A.ravel(), idx.ravel(), np.arange(0, m * k + 1, k)), shape=(m, len(U)))
     return degree, (links @ U).astype(U.dtype, copy=False)
-
-
-def _solve_rows(x, q, b, L2, lmax2, gamma1, gamma2, loss, delta) -> Array:
-    """Run accelerated steps, as many as each row's own conditioning asks for: no row depends on the others."""
-    curved = 2 * gamma1 * q  # strong convexity of each row's problem
-    beta = curved + 2 * gamma2 * lmax2
-    if not beta.max(initial=0.0) > 0:
-        return np.nan_to_num(x, nan=0.0)
-    ratio = np.maximum(curved / np.where(beta > 0, beta, 1.0), 1e-4)
-    root = np.sqrt(ratio)[:, None].astype(x.dtype)
-    momentum = (1 - root) / (1 + root)
-    n_steps = np.minimum(np.ceil(20 / np.sqrt(ratio)), _MAX_STEPS)[:, None]
-    lam = (1 / np.where(beta > 0, beta, 1.0))[:, None].astype(x.dtype)
-    unit = Problem(np.zeros((1, 1)), None, None, 0.0, 0.0, loss=loss, delta=delta)
-    keep, edge, limit = (np.asarray(v, dtype=x.dtype) for v in shrinkage(unit, lam))
-    pull = (2 * gamma1 * q)[:, None].astype(x.dtype)
-    missing = np.isnan(x)
-    u = y = np.where(missing, x.dtype.type(0), x)
-    for step in range(int(n_steps.max())):
-        g = pull * y - (2 * gamma1) * b
-        if L2 is not None and gamma2 > 0:
-            g = g + (2 * gamma2) * (L2 @ y.T).T.astype(x.dtype, copy=False)
-        z = y - lam * g
-        d = z - x
-        u_next = np.where(np.abs(d) <= edge, x + keep * d, z - np.sign(d) * limit)
-        u_next = np.where(missing, z, u_next)
-        going = step < n_steps
-        u, y = np.where(going, u_next, u), np.where(going, u_next + momentum * (u_next - u), y)
-    return u

@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from frpcag.backends import is_tensor
 from frpcag.data.preprocess import restore, validate_matrix
-from frpcag.data.row_chunks import is_dask
-from frpcag.extend import clean_rows
-from frpcag.memory import require_memory
+from frpcag.engines.base import call_on_rows
+from frpcag.estimators.linked_rows import clean_rows
+from frpcag.runtime.memory import require_memory
 
 Array = np.ndarray
 
@@ -51,27 +50,28 @@ class NewRowsMixin(TransformerMixin):
         -------
         ndarray of shape (n_rows, n_components)
         """
-        if is_tensor(getattr(self, "low_rank_", None)):
-            return self._on_host("transform", X)
-        if is_dask(X):
-            return self._on_chunks("transform", X)
-        origin = (self.mean_ - self.center_) / self.scale_
-        parts = [(clean - origin.astype(clean.dtype)) @ self.components_.T for clean in self._cleaned(X)]
-        return np.concatenate(parts)
+        check_is_fitted(self)
+        return call_on_rows(self, "_transform_rows", X)
 
     def denoise(self, X):
         """Return new rows cleaned against the fitted samples, in the units of ``X``."""
-        if is_tensor(getattr(self, "low_rank_", None)):
-            return self._on_host("denoise", X)
-        if is_dask(X):
-            return self._on_chunks("denoise", X)
-        return np.concatenate([restore(clean, self.center_, self.scale_) for clean in self._cleaned(X)])
+        check_is_fitted(self)
+        return call_on_rows(self, "_denoise_rows", X)
 
     def inverse_transform(self, X):
         """Return the data, in the units of the training data, that the rows of an embedding stand for."""
         check_is_fitted(self)
-        if is_tensor(self.low_rank_):
-            return self._on_host("inverse_transform", X)
+        return call_on_rows(self, "_rows_of_embedding", X)
+
+    def _transform_rows(self, X) -> Array:
+        origin = (self.mean_ - self.center_) / self.scale_
+        parts = [(clean - origin.astype(clean.dtype)) @ self.components_.T for clean in self._cleaned(X)]
+        return np.concatenate(parts)
+
+    def _denoise_rows(self, X) -> Array:
+        return np.concatenate([restore(clean, self.center_, self.scale_) for clean in self._cleaned(X)])
+
+    def _rows_of_embedding(self, X) -> Array:
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != len(self.components_):
             raise ValueError(
@@ -82,8 +82,6 @@ class NewRowsMixin(TransformerMixin):
 
     def _cleaned(self, X) -> Iterator[Array]:
         """Give the rows of ``X`` cleaned, centred and scaled, a few at a time."""
-        check_is_fitted(self)
-        self._require_arrays()
         X = validate_matrix(self, X, reset=False)
         (n, p), (n_fitted, _) = X.shape, self.low_rank_.shape
         step = max(1, _ENTRIES // p)
@@ -104,31 +102,10 @@ class NewRowsMixin(TransformerMixin):
                 gamma2=self.gamma2_,
                 n_neighbors=min(self.n_neighbors, n_fitted - 1),
                 loss=self.loss,
-                delta=self.huber_delta,
+                huber_delta=self.huber_delta,
                 n_jobs=self.n_jobs,
             )
 
     def _as_solved(self, rows: Array, dtype: Any) -> Array:
         """Return rows centred and scaled as for the solve."""
         return ((rows - self.center_) / self.scale_).astype(dtype, copy=False)
-
-    def _on_chunks(self, method: str, X):
-        """Call a method on every row chunk of a Dask array, lazily."""
-        check_is_fitted(self)
-        self._require_arrays()
-        from frpcag import outofcore
-
-        return outofcore.transform_chunks(self, method, X)
-
-    def _require_arrays(self) -> None:
-        if is_dask(self.low_rank_):
-            raise NotImplementedError(
-                "new rows are cleaned against all training rows, which are Dask arrays here; fit on a subsample that "
-                "fits in memory and transform Dask arrays with that model."
-            )
-
-    def _on_host(self, method: str, X):
-        """Call a method on a copy of the model in NumPy arrays; the result is a tensor on the device of the fit."""
-        from frpcag import gpu
-
-        return gpu.on_host(self, method, X)

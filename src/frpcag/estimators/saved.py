@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Self
@@ -16,23 +15,28 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from frpcag.atomic import atomic_file
+from frpcag.estimators.saved_results import check_results
+from frpcag.estimators.saved_versions import MIGRATIONS
 from frpcag.graphs import Graph
+from frpcag.runtime.atomic import atomic_file
+from frpcag.runtime.npz import StoredArrays
 
 Array = np.ndarray
 
 # The layout of the file. A change adds one to VERSION and a step to MIGRATIONS, which lifts a header by one version.
-FORMAT, VERSION = "frpcag-model", 1
-MIGRATIONS: dict[int, Callable[[dict], dict]] = {}
+FORMAT, VERSION = "frpcag-model", 2
 # What a file may ask for, and where it lives.
 MODELS = {
-    "FRPCAG": "frpcag.estimator",
-    "FRPCAGCV": "frpcag.path",
-    "FRPCAGClustering": "frpcag.clustering",
-    "RobustGraphImputer": "frpcag.imputer",
-    "BackgroundSeparator": "frpcag.background",
+    "FRPCAG": "frpcag.estimators.decomposition",
+    "FRPCAGCV": "frpcag.estimators.heldout",
+    "FRPCAGClustering": "frpcag.estimators.clustering",
+    "RobustGraphImputer": "frpcag.estimators.imputer",
+    "BackgroundSeparator": "frpcag.video.separator",
 }
 _ARRAYS = "array_"
+# Characters of the header. JSON of this length takes up to 250 MB to read, however it is nested.
+_MOST_TEXT = 8 * 2**20
+_DIGEST_BYTES = 4 * 64  # 64 characters, four bytes each in NumPy
 
 
 class SavedModel:
@@ -54,6 +58,12 @@ class SavedModel:
         writer = _Writer()
         header = {"format": FORMAT, "version": VERSION, "writer": _version(), **writer.model(self)}
         text = json.dumps(header)
+        if len(text) > _MOST_TEXT:
+            raise ValueError(
+                f"the parameters and the names of the features take {len(text)} characters, more than {_MOST_TEXT}; "
+                "fit without names (an array instead of a frame) or save with joblib."
+            )
+        _Reader(writer.arrays).model(header)  # what could not be loaded is not written
         parts: dict[str, Any] = {"header": text, "digest": _digest(text, writer.arrays), **writer.arrays}
         with atomic_file(path) as partial, partial.open("wb") as file:
             np.savez(file, **parts)
@@ -78,8 +88,8 @@ class SavedModel:
             raise ValueError(f"{path} holds a {kind}, not a {cls.__name__}; call {kind}.load or frpcag.load.")
         return model
 
-    def _check_loaded(self) -> None:
-        """Raise ValueError if what was read does not belong together; derive what is not stored."""
+    def _after_load(self) -> None:
+        """Derive what is not stored."""
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -111,6 +121,8 @@ def load(path: str | os.PathLike) -> Any:
     try:
         model = _Reader(arrays).model(header)
         check_is_fitted(model)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a header that lies makes NumPy, SciPy or a constructor raise
         raise ValueError(f"{path} does not hold a whole model: {error}; fit and save again.") from error
     return model
@@ -131,24 +143,22 @@ def _digest(text: str, arrays: dict[str, Array]) -> str:
 def _read(path: str | os.PathLike) -> tuple[dict, dict[str, Array]]:
     """Return header and arrays of a file, once they are known to be whole."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            text, digest = str(stored["header"]), str(stored["digest"])
-            header = json.loads(text)
-            if header["format"] != FORMAT:
-                raise ValueError(header["format"])
-            version = int(header["version"])
-            arrays = {name: stored[name] for name in stored.files if name.startswith(_ARRAYS)}
+        with StoredArrays(path) as stored:
+            text = str(stored.read("header", most=4 * _MOST_TEXT))
+            header = _parse(text)
+            version = _known_version(path, header)
+            names = _array_names(stored)
+            stored.check_sums()
+            digest = str(stored.read("digest", most=_DIGEST_BYTES))
+            arrays = {name: stored.read(name) for name in names}
+    except _UnknownVersion as error:
+        raise ValueError(str(error)) from None
+    except ValueError as error:
+        raise _foreign(path, error) from error
     except OSError as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
-        raise _foreign(path) from error
-    except Exception as error:  # whatever a foreign file makes NumPy, zipfile or json raise
-        raise _foreign(path) from error
-    if version > VERSION:
-        raise ValueError(
-            f"{path} was written by frpcag {header.get('writer')} in file version {version}; this frpcag "
-            f"{_version()} reads versions up to {VERSION}: install a newer frpcag."
-        )
+        raise _foreign(path, error) from error
     if digest != _digest(text, arrays):
         raise ValueError(f"{path} was changed or damaged after it was saved; fit and save again.")
     for step in range(version, VERSION):
@@ -156,8 +166,52 @@ def _read(path: str | os.PathLike) -> tuple[dict, dict[str, Array]]:
     return header, arrays
 
 
-def _foreign(path) -> ValueError:
-    return ValueError(f"{path} is not a saved frpcag model; pass a file that the save method of a model wrote.")
+def _parse(text: str) -> dict:
+    """Return the header, if it is one of ours."""
+    try:
+        header = json.loads(text)
+        known = header["format"] == FORMAT
+    except (ValueError, TypeError, KeyError, RecursionError):
+        known = False
+    if not known:
+        raise ValueError("its header is that of something else")
+    return header
+
+
+class _UnknownVersion(Exception):
+    """The file is a model, in a layout that this version does not know."""
+
+
+def _known_version(path: str | os.PathLike, header: dict) -> int:
+    """Return the version of the layout; raise _UnknownVersion if it cannot be read."""
+    version, writer = header.get("version"), str(header.get("writer"))[:40]
+    if type(version) is not int:
+        raise _UnknownVersion(f"{path} says file version {str(version)[:40]!r}, which is no integer; save it again.")
+    if version > VERSION:
+        raise _UnknownVersion(
+            f"{path} was written by frpcag {writer} in file version {version}; this frpcag {_version()} reads versions "
+            f"up to {VERSION}: install a newer frpcag."
+        )
+    if not all(step in MIGRATIONS for step in range(version, VERSION)) or version < 1:
+        raise _UnknownVersion(
+            f"{path} was written by frpcag {writer} in file version {version}, which this frpcag {_version()} can no "
+            "longer read; load it with the version that wrote it, or fit and save again."
+        )
+    return version
+
+
+def _array_names(stored: StoredArrays) -> list[str]:
+    """Return the names of the arrays, which are numbered."""
+    names = [f"{_ARRAYS}{i}" for i in range(len(stored.names) - 2)]
+    if set(stored.names) != {"header", "digest", *names}:
+        raise ValueError("its members have other names than those of a model")
+    return names
+
+
+def _foreign(path, error: Exception) -> ValueError:
+    return ValueError(
+        f"{path} is not a saved frpcag model ({error}); pass a file that the save method of a model wrote."
+    )
 
 
 @dataclass
@@ -209,12 +263,12 @@ class _Writer:
             return {"names": [str(item) for item in value]}
         if isinstance(value, np.ndarray):
             return {"array": self.array(value)}
-        if isinstance(value, np.random.RandomState):
+        if isinstance(value, np.random.RandomState) and value.get_state(legacy=False)["bit_generator"] == "MT19937":
             return {"random": self.value(value.get_state(legacy=False), name)}
         if sp.issparse(value):
             return {"sparse": self.sparse(value)}
         if isinstance(value, Graph):
-            parts = {"sigma": value.sigma, "method": value.method, "kind": value.kind}
+            parts = {"sigma": value.sigma, "method": value.method, "normalized": value.normalized}
             return {
                 "graph": {"weights": self.sparse(value.weights), "laplacian": self.sparse(value.laplacian), **parts}
             }
@@ -249,12 +303,11 @@ class _Reader:
             raise ValueError(f"model {name!r} is unknown")
         cls = getattr(import_module(MODELS[name]), name)
         model = cls(**{key: self.value(value) for key, value in parts["params"].items()})
-        for key, value in parts["results"].items():
-            if not key.endswith("_") or key.startswith("_"):
-                raise ValueError(f"{key!r} is no result of a model")
-            setattr(model, key, self.value(value))
-        if parts["results"]:  # a model may be the parameter of another, not fitted itself
-            model._check_loaded()
+        results = {key: self.value(value) for key, value in parts["results"].items()}
+        if results:  # a model may be the parameter of another, not fitted itself
+            check_results(name, results)
+            vars(model).update(results)
+            model._after_load()
         return model
 
     def value(self, value: Any) -> Any:
@@ -273,9 +326,7 @@ class _Reader:
             case "array":
                 return self.arrays[content]
             case "random":
-                random_state = np.random.RandomState()
-                random_state.set_state(self.value(content))
-                return random_state
+                return _random_state(self.value(content))
             case "sparse":
                 return self.sparse(content)
             case "graph":
@@ -286,7 +337,14 @@ class _Reader:
 
     def sparse(self, parts: dict) -> sp.csr_array:
         data, indices, indptr = (self.arrays[parts[part]] for part in ("data", "indices", "indptr"))
-        A = sp.csr_array((data, indices, indptr), shape=tuple(parts["shape"]))
+        shape = tuple(parts["shape"])
+        if len(shape) != 2 or not all(type(length) is int and 0 <= length < 2**63 for length in shape):
+            raise ValueError(f"a sparse matrix has shape {str(shape)[:40]}")
+        if not all(part.ndim == 1 for part in (data, indices, indptr)) or len(data) != len(indices):
+            raise ValueError("a sparse matrix has parts of other shapes than those of one")
+        if not all(part.dtype in (np.int32, np.int64) for part in (indices, indptr)) or data.dtype.kind not in "biuf":
+            raise ValueError("a sparse matrix has parts of other dtypes than those of one")
+        A = sp.csr_array((data, indices, indptr), shape=shape)
         A.check_format(full_check=True)
         return A
 
@@ -295,4 +353,16 @@ class _Reader:
         n_nodes = weights.shape[0]
         if weights.shape != (n_nodes, n_nodes) or laplacian.shape != (n_nodes, n_nodes):
             raise ValueError(f"a graph has weights of shape {weights.shape} and a Laplacian of {laplacian.shape}")
-        return Graph(weights, laplacian, parts["sigma"], parts["method"], parts["kind"])
+        return Graph(weights, laplacian, parts["sigma"], parts["method"], bool(parts["normalized"]))
+
+
+def _random_state(state: dict) -> np.random.RandomState:
+    """Return a generator in a state; NumPy checks the words of the state but reads wherever its position points."""
+    inner = state["state"]
+    if state["bit_generator"] != "MT19937" or type(inner["pos"]) is not int or not 0 <= inner["pos"] <= 624:
+        raise ValueError("a random state is none of MT19937")
+    if inner["key"].shape != (624,) or inner["key"].dtype != np.uint32:
+        raise ValueError("a random state has other words than those of MT19937")
+    random_state = np.random.RandomState()
+    random_state.set_state(state)
+    return random_state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,15 @@ import scipy.sparse as sp
 from frpcag.graphs.checks import (
     check_adjacency,
     check_axis,
+    check_graph_size,
     check_grid_shape,
     check_n_neighbors,
     check_points,
     check_weight_options,
-    node_word,
     transformer_edges,
 )
+from frpcag.graphs.graph import Graph, weighted_graph
 from frpcag.graphs.laplacian import check_laplacian
-from frpcag.graphs.laplacian import laplacian as laplacian_of
 from frpcag.graphs.neighbors import (
     Neighbors,
     approximate_neighbors,
@@ -30,80 +30,30 @@ from frpcag.graphs.neighbors import (
     pynndescent_neighbors,
 )
 from frpcag.graphs.weights import edges_to_matrix, gaussian_weights, mean_length, symmetrize_weights
-from frpcag.spectrum import largest_eigenvalue
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Graph:
-    """An undirected weighted graph and its Laplacian.
-
-    Parameters
-    ----------
-    weights : csr_array of shape (n_nodes, n_nodes)
-        Symmetric non-negative weights, float64, empty diagonal, indices sorted.
-    laplacian : csr_array of shape (n_nodes, n_nodes)
-        Normalised or combinatorial, see `frpcag.graphs.laplacian.laplacian`.
-    sigma : float or None
-        Width of the Gaussian weights; None for weights that are not Gaussian.
-    method : str
-        How the edges were found: "exact", "approximate", "pynndescent", "grid", "precomputed" or
-        "transformer".
-    kind : {"normalized", "combinatorial"}
-        Which Laplacian it is.
-    """
-
-    weights: sp.csr_array
-    laplacian: sp.csr_array
-    sigma: float | None
-    method: str
-    kind: str
-
-    @cached_property
-    def lmax(self) -> float:
-        """An upper estimate of the largest eigenvalue of the Laplacian, a percent or so above it."""
-        return largest_eigenvalue(self.laplacian)
-
-    @property
-    def null_vector(self) -> np.ndarray:
-        """A positive vector that the Laplacian maps to zero: the square root of the degree, or ones."""
-        if self.kind == "combinatorial":
-            return np.ones(self.n_nodes)
-        degree = np.asarray(self.weights.sum(axis=1)).ravel()
-        return np.sqrt(np.where(degree > 0, degree, 1.0))
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return self.weights.shape[0]
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges, each counted once."""
-        return self.weights.nnz // 2
-
-    def edges_kept_by(self, other: Graph) -> float:
-        """Return the share of the edges that ``other``, a graph of the same nodes, has too; 1 without edges."""
-        shared = (self.weights != 0).multiply(other.weights != 0).nnz
-        return shared / self.weights.nnz if self.weights.nnz else 1.0
-
-    def __repr__(self) -> str:
-        sigma = "None" if self.sigma is None else f"{self.sigma:.4g}"
-        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, method={self.method!r}, sigma={sigma})"
+from frpcag.runtime.arrays import is_tensor
 
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """The arguments of `build_graph` that a graph kind may look at; words and sigma are checked already."""
+    """The arguments of `build_graph`, checked as far as no data are needed.
 
-    axis: int
-    n_neighbors: int
-    sigma: str | float
-    weights: str
-    laplacian: str
-    symmetrize: str
-    shape: tuple[int, int] | None
-    random_state: Any
-    n_jobs: int | None
+    ``argument`` is what the caller calls ``method``, for errors: a model calls it "sample_graph".
+    """
+
+    axis: int = 0
+    n_neighbors: int = 10
+    sigma: str | float = "auto"
+    weights: str = "gaussian"
+    laplacian: str = "normalized"
+    feature_shape: tuple[int, int] | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    argument: str = "method"
+
+    def __post_init__(self) -> None:
+        check_axis(self.axis)
+        check_laplacian(self.laplacian)
+        check_weight_options(sigma=self.sigma, weights=self.weights)
 
 
 def build_graph(
@@ -115,8 +65,7 @@ def build_graph(
     sigma: str | float = "auto",
     weights: str = "gaussian",
     laplacian: str = "normalized",
-    symmetrize: str = "average",
-    shape: tuple[int, int] | None = None,
+    feature_shape: tuple[int, int] | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Any:
@@ -126,7 +75,7 @@ def build_graph(
     ----------
     X : array, sparse array or torch tensor of shape (n_samples, n_features)
         Finite real numbers; never written to. A grid and an adjacency use its shape only. The graph of a tensor is
-        built on its device (`frpcag.graphs.torch_graphs.TensorGraph`).
+        built on its device (`frpcag.graphs.torch.graphs.TensorGraph`).
     axis : {0, 1}, default=0
         0 links the samples (rows, the paper's ``G1``), 1 the features (columns, ``G2``).
     n_neighbors : int, default=10
@@ -135,8 +84,8 @@ def build_graph(
     method : str, sparse or dense adjacency, transformer or Graph, default="auto"
         "exact" search (the paper's strategy 1), "approximate" search (strategy 2), "pynndescent" (approximate
         too, faster from some 100,000 nodes on once compiled), "auto" (exact while that takes seconds, else
-        approximate), "grid" (pixels of an image of the given ``shape``, each linked to the next ones up,
-        down, left and right), a symmetric matrix of weights, an object with the interface of
+        approximate), "grid" (pixels of an image of the given ``feature_shape``, each linked to the next
+        ones up, down, left and right), a symmetric matrix of weights, an object with the interface of
         `sklearn.neighbors.KNeighborsTransformer`, or a Graph, which is returned as it is.
     sigma : float or "auto", default="auto"
         Width of the Gaussian weights ``exp(-d^2 / sigma^2)``. "auto" is the mean length of the edges.
@@ -144,9 +93,7 @@ def build_graph(
         Weights of edges that have a length; a grid is always binary, an adjacency keeps its own.
     laplacian : {"normalized", "combinatorial"}, default="normalized"
         ``I - D^-1/2 A D^-1/2``, or ``D - A`` for data whose level matters, such as brightness.
-    symmetrize : {"average", "maximum"}, default="average"
-        ``(A + A') / 2`` or ``max(A, A')``: being a nearest neighbour is not mutual.
-    shape : (height, width), optional
+    feature_shape : (height, width), optional
         Of the grid; pixels are the nodes row by row.
     random_state : int, RandomState or None, default=None
         For approximate search. An int gives the same graph in every call, with any ``n_jobs``.
@@ -159,8 +106,8 @@ def build_graph(
 
     Notes
     -----
-    The paper leaves the symmetrisation open; the average is our choice. No edge weighs less than 1e-12, so
-    that a point far from all others keeps its neighbours.
+    Being a nearest neighbour is not mutual; the paper leaves open how to make the weights symmetric, and we take
+    ``(A + A') / 2``. No edge weighs less than 1e-12, so that a point far from all others keeps its neighbours.
 
     Examples
     --------
@@ -168,40 +115,37 @@ def build_graph(
     >>> X = np.random.default_rng(0).standard_normal((100, 20))
     >>> build_graph(X)
     Graph(n_nodes=100, n_edges=..., method='exact', sigma=...)
-    >>> build_graph(X, axis=1, method="grid", shape=(4, 5)).n_edges
+    >>> build_graph(X, axis=1, method="grid", feature_shape=(4, 5)).n_edges
     31
     """
-    check_axis(axis)
-    check_laplacian(laplacian)
-    check_weight_options(sigma=sigma, weights=weights, symmetrize=symmetrize)
-    options = GraphOptions(axis, n_neighbors, sigma, weights, laplacian, symmetrize, shape, random_state, n_jobs)
-    if type(X).__module__.partition(".")[0] == "torch":
-        from frpcag.graphs.torch_graphs import build_tensor_graph
+    options = GraphOptions(axis, n_neighbors, sigma, weights, laplacian, feature_shape, random_state, n_jobs)
+    return graph_of(X, method, options)
+
+
+def graph_of(X: Any, method: Any, options: GraphOptions) -> Any:
+    """Return the graph that `build_graph` describes."""
+    if is_tensor(X):
+        from frpcag.graphs.torch.graphs import build_tensor_graph
 
         return build_tensor_graph(X, method, options)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s) but must have 2 (samples, features); reshape it.")
-    n_nodes = X.shape[axis]
+    argument, n_nodes = options.argument, X.shape[options.axis]
     if isinstance(method, Graph):
-        if method.n_nodes != n_nodes:
-            raise ValueError(
-                f"method is a graph of {method.n_nodes} nodes but X has {node_word(axis)}={n_nodes}; "
-                "pass a graph of the same size."
-            )
+        check_graph_size(method, n_nodes, axis=options.axis, argument=argument)
         return method
     if isinstance(method, str):
         if method not in GRAPHS:
             raise ValueError(
-                f"method={method!r} is unknown; pass one of {', '.join(map(repr, GRAPHS))}, an adjacency, "
+                f"{argument}={method!r} is unknown; pass one of {', '.join(map(repr, GRAPHS))}, an adjacency, "
                 "a neighbour transformer or a Graph."
             )
         return GRAPHS[method](X, options)
     if hasattr(method, "fit_transform"):
-        return graph_from_transformer(
-            method, X, axis=axis, sigma=sigma, weights=weights, laplacian=laplacian, symmetrize=symmetrize
-        )
-    return graph_from_weights(method, laplacian=laplacian, n_nodes=n_nodes)
+        return _transformer_graph(method, X, options)
+    weights = check_adjacency(method, n_nodes=n_nodes, argument=argument)
+    return weighted_graph(weights, laplacian=options.laplacian, sigma=None, method="precomputed")
 
 
 def graph_from_weights(
@@ -231,7 +175,7 @@ def graph_from_weights(
     """
     check_laplacian(laplacian)
     weights = check_adjacency(A, n_nodes=n_nodes)
-    return Graph(weights, laplacian_of(weights, laplacian), None, method, laplacian)
+    return weighted_graph(weights, laplacian=laplacian, sigma=None, method=method)
 
 
 def graph_from_transformer(
@@ -242,7 +186,6 @@ def graph_from_transformer(
     sigma: str | float = "auto",
     weights: str = "gaussian",
     laplacian: str = "normalized",
-    symmetrize: str = "average",
 ) -> Graph:
     """Return the graph of the neighbours that a scikit-learn transformer finds.
 
@@ -253,7 +196,7 @@ def graph_from_transformer(
         sparse matrix of distances, in which a stored zero is a neighbour at distance 0. It is cloned, not
         fitted itself. With ``mode="connectivity"`` the values are taken as weights.
     X : array or sparse array of shape (n_samples, n_features)
-    axis, sigma, weights, laplacian, symmetrize
+    axis, sigma, weights, laplacian
         See `build_graph`.
 
     Returns
@@ -268,34 +211,50 @@ def graph_from_transformer(
     >>> graph_from_transformer(KNeighborsTransformer(n_neighbors=1), X, weights="binary").method
     'transformer'
     """
-    check_axis(axis)
-    check_laplacian(laplacian)
-    check_weight_options(sigma=sigma, weights=weights, symmetrize=symmetrize)
-    edges, are_distances = transformer_edges(transformer, _oriented(X, axis))
-    used_sigma = None
-    if weights == "binary":
+    options = GraphOptions(axis=axis, sigma=sigma, weights=weights, laplacian=laplacian, argument="transformer")
+    return _transformer_graph(transformer, X, options)
+
+
+def _transformer_graph(transformer: Any, X: Any, options: GraphOptions) -> Graph:
+    edges, are_distances = transformer_edges(transformer, _oriented(X, options.axis), argument=options.argument)
+    sigma = None
+    if options.weights == "binary":
         edges.data = np.ones_like(edges.data)
     elif are_distances:
-        used_sigma = mean_length(edges.data) if sigma == "auto" else float(sigma)
-        edges.data = gaussian_weights(edges.data, used_sigma)
-    A = symmetrize_weights(edges, symmetrize)
-    return Graph(A, laplacian_of(A, laplacian), used_sigma, "transformer", laplacian)
+        sigma = mean_length(edges.data) if options.sigma == "auto" else float(options.sigma)
+        edges.data = gaussian_weights(edges.data, sigma)
+    A = symmetrize_weights(edges)
+    return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method="transformer")
 
 
 def _knn_graph(X: Any, options: GraphOptions, search: Callable[..., Neighbors], method: str) -> Graph:
     """Return the graph of the nearest neighbours that ``search`` finds."""
     check_n_neighbors(options.n_neighbors, X.shape[options.axis], axis=options.axis)
-    points = check_points(_oriented(X, options.axis))
-    indices, distances = search(points, int(options.n_neighbors))
+    points = check_points(_oriented(X, options.axis), argument=options.argument)
+    return neighbor_graph(*search(points, int(options.n_neighbors)), options, method)
+
+
+def neighbor_graph(indices: Any, distances: Any, options: GraphOptions, method: str) -> Graph:
+    """Return the graph of lists of neighbours, which may be given a ``method`` of their own.
+
+    Parameters
+    ----------
+    indices, distances : ndarray of shape (n_nodes, n_neighbors)
+        The neighbours of each node; infinitely far are those with which it shares no observed entry.
+    options : GraphOptions
+        Its ``sigma``, ``weights`` and ``laplacian`` count here.
+    method : str
+        How the neighbours were found.
+    """
     # Points with missing entries that have no feature in common with K others: linked all the same, as loosely as any.
-    distances[np.isinf(distances)] = distances[np.isfinite(distances)].max(initial=0.0)
+    distances = np.where(np.isinf(distances), distances[np.isfinite(distances)].max(initial=0.0), distances)
     if options.weights == "binary":
         weights, sigma = np.ones_like(distances), None
     else:
         sigma = mean_length(distances) if options.sigma == "auto" else float(options.sigma)
         weights = gaussian_weights(distances, sigma)
-    A = edges_to_matrix(indices, weights, symmetrize=options.symmetrize)
-    return Graph(A, laplacian_of(A, options.laplacian), sigma, method, options.laplacian)
+    A = edges_to_matrix(indices, weights)
+    return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method=method)
 
 
 def exact_graph(X: Any, options: GraphOptions) -> Graph:
@@ -311,6 +270,8 @@ def approximate_graph(X: Any, options: GraphOptions) -> Graph:
 
 def pynndescent_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the k-NN graph by nearest-neighbour descent."""
+    if find_spec("pynndescent") is None:
+        raise ImportError(f"{options.argument}='pynndescent' needs pynndescent; install frpcag[ann].")
     seeded = {"random_state": options.random_state, "n_jobs": options.n_jobs}
     return _knn_graph(X, options, lambda P, k: pynndescent_neighbors(P, k, **seeded), "pynndescent")
 
@@ -323,13 +284,16 @@ def auto_graph(X: Any, options: GraphOptions) -> Graph:
 
 def grid_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the binary graph of an image, each pixel linked to the next ones up, down, left and right."""
-    height, width = check_grid_shape(options.shape, X.shape[options.axis], axis=options.axis)
+    height, width = check_grid_shape(
+        options.feature_shape, X.shape[options.axis], axis=options.axis, argument=options.argument
+    )
     nodes = np.arange(height * width).reshape(height, width)
     starts = np.concatenate([nodes[:, :-1].ravel(), nodes[:-1].ravel()])
     ends = np.concatenate([nodes[:, 1:].ravel(), nodes[1:].ravel()])
-    half = sp.csr_array((np.ones(len(starts)), (starts, ends)), shape=(nodes.size, nodes.size))
-    A = symmetrize_weights(half, "maximum")
-    return Graph(A, laplacian_of(A, options.laplacian), None, "grid", options.laplacian)
+    both = (np.concatenate([starts, ends]), np.concatenate([ends, starts]))
+    A = sp.csr_array((np.ones(2 * len(starts)), both), shape=(nodes.size, nodes.size))
+    A.sort_indices()
+    return weighted_graph(A, laplacian=options.laplacian, sigma=None, method="grid")
 
 
 GRAPHS: dict[str, Callable[[Any, GraphOptions], Graph]] = {

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from frpcag.graphs.weights import SYMMETRIZE, WEIGHTS
+from frpcag.graphs.weights import WEIGHTS
 
 # Relative to the largest weight: what rounding may leave between A and its transpose.
 SYMMETRY_TOLERANCE = 1e-7
@@ -27,10 +27,9 @@ def check_axis(axis: int) -> None:
         raise ValueError(f"axis={axis!r} is unknown; pass 0 for a graph of the samples or 1 for the features.")
 
 
-def check_weight_options(*, sigma: str | float, weights: str, symmetrize: str) -> None:
+def check_weight_options(*, sigma: str | float, weights: str) -> None:
     """Raise ValueError for weight options that are unknown or out of range."""
     _check_word("weights", weights, WEIGHTS)
-    _check_word("symmetrize", symmetrize, SYMMETRIZE)
     is_number = isinstance(sigma, Real) and not isinstance(sigma, bool)
     if not (0 < float(sigma) < np.inf if is_number else isinstance(sigma, str) and sigma == "auto"):
         raise ValueError(f"sigma={sigma!r} must be a positive finite number or 'auto'; 'auto' is the mean edge length.")
@@ -50,8 +49,11 @@ def check_n_neighbors(n_neighbors: int, n_nodes: int, *, axis: int) -> None:
         )
 
 
-def check_points(X: Any) -> NDArray | sp.csr_array:
-    """Return ``X`` (nodes in rows) once it is known to hold finite real numbers, or NaN but not in all of a row."""
+def check_points(X: Any, *, argument: str) -> NDArray | sp.csr_array:
+    """Return ``X`` (nodes in rows) once it is known to hold finite real numbers, or NaN but not in all of a row.
+
+    A graph can be passed as ``argument`` instead.
+    """
     if X.shape[1] == 0:
         raise ValueError(f"X has shape {X.shape}, nothing to measure distances by; pass a non-empty X.")
     if X.dtype.kind not in "biuf":
@@ -73,54 +75,63 @@ def check_points(X: Any) -> NDArray | sp.csr_array:
         if not sp.issparse(X) and X.dtype.kind == "f":
             empty = np.flatnonzero(np.isnan(X).all(axis=1))
             if len(empty):
-                raise ValueError(f"node {empty[0]} of X has no observed entry; drop it or pass a graph as method.")
+                raise ValueError(f"node {empty[0]} of X has no observed entry; drop it or pass a graph as {argument}.")
     return X
 
 
-def check_grid_shape(shape: Any, n_nodes: int, *, axis: int) -> tuple[int, int]:
-    """Return (height, width) once they are known to fit the number of nodes."""
+def check_grid_shape(shape: Any, n_nodes: int, *, axis: int, argument: str) -> tuple[int, int]:
+    """Return (height, width) once they are known to fit the number of nodes; ``argument`` asked for the grid."""
     word = node_word(axis)
     if shape is None:
-        raise ValueError(f"shape=None does not fit method='grid'; pass shape=(h, w) with h * w == {word}={n_nodes}.")
+        raise ValueError(
+            f"feature_shape=None does not fit {argument}='grid'; pass (height, width) of the image, height * width "
+            f"being {word}={n_nodes}."
+        )
     sizes: tuple[Any, ...] = tuple(shape) if np.iterable(shape) else ()
     if len(sizes) != 2 or not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
-        raise ValueError(f"shape={shape!r} must be two integers of at least 1; pass (height, width).")
+        raise ValueError(f"feature_shape={shape!r} must be two integers of at least 1; pass (height, width).")
     height, width = int(sizes[0]), int(sizes[1])
     if height * width != n_nodes:
         raise ValueError(
-            f"shape={(height, width)} has {height * width} pixels but X has {word}={n_nodes}; "
+            f"feature_shape={(height, width)} has {height * width} pixels but X has {word}={n_nodes}; "
             "pass (height, width) of the image."
         )
     return height, width
 
 
-def check_adjacency(A: Any, *, n_nodes: int | None = None) -> sp.csr_array:
+def check_graph_size(graph: Any, n_nodes: int, *, axis: int, argument: str) -> None:
+    """Raise ValueError unless a graph that was given as ``argument`` has as many nodes as ``X``."""
+    if graph.n_nodes != n_nodes:
+        raise ValueError(
+            f"{argument} is a graph of {graph.n_nodes} nodes but X has {node_word(axis)}={n_nodes}; "
+            "pass a graph of the same size."
+        )
+
+
+def check_adjacency(A: Any, *, n_nodes: int | None = None, argument: str = "A") -> sp.csr_array:
     """Return ``A`` as weights of a Graph: float64 CSR, symmetric to the last bit, no diagonal, no zeros."""
-    if not sp.issparse(A):
-        A = np.asarray(A)
-        if A.ndim != 2 or A.dtype.kind not in "biuf":
-            raise ValueError(
-                f"the adjacency has {A.ndim} dimension(s) and dtype {A.dtype} but must be a square real "
-                "matrix; pass a sparse or dense (n, n) matrix of weights."
-            )
+    A = A if sp.issparse(A) else np.asarray(A)
+    if A.ndim != 2 or A.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{argument} has {A.ndim} dimension(s) and dtype {A.dtype} but an adjacency is a square real matrix; "
+            "pass a sparse or dense (n, n) matrix of weights."
+        )
     if A.shape[0] != A.shape[1]:
-        raise ValueError(f"the adjacency has shape {A.shape} but must be square; pass one row and column a node.")
+        raise ValueError(f"{argument} has shape {A.shape} but must be square; pass one row and column a node.")
     if n_nodes is not None and A.shape[0] != n_nodes:
         raise ValueError(
-            f"the adjacency has {A.shape[0]} nodes but X has {n_nodes}; pass a matrix of shape ({n_nodes}, {n_nodes})."
+            f"{argument} has {A.shape[0]} nodes but X has {n_nodes}; pass a matrix of shape ({n_nodes}, {n_nodes})."
         )
-    if A.dtype.kind not in "biuf":
-        raise ValueError(f"the adjacency has dtype {A.dtype} but weights must be real; convert it first.")
     A = sp.csr_array(A, dtype=np.float64, copy=True)
     A.sum_duplicates()
-    check_values(A.data, "the adjacency", "weights")
+    check_values(A.data, argument, "weights")
     A = _without_diagonal(A)
     A.eliminate_zeros()
     difference = float(abs(A - A.T).max()) if A.nnz else 0.0
     largest = float(A.data.max(initial=0.0))
     if difference > SYMMETRY_TOLERANCE * largest:
         raise ValueError(
-            f"the adjacency differs from its transpose by {difference:.3g} but must be symmetric; "
+            f"{argument} differs from its transpose by {difference:.3g} but must be symmetric; "
             "pass (A + A.T) / 2 or A.maximum(A.T)."
         )
     # Halves first: the sum of two weights near the end of the range of float64 would leave it.
@@ -137,8 +148,8 @@ def check_values(values: NDArray, name: str, what: str) -> None:
         raise ValueError(f"{name} has negative {what} (least {values.min():.3g}); pass non-negative ones.")
 
 
-def transformer_edges(transformer: Any, points: Any) -> tuple[sp.csr_array, bool]:
-    """Return the directed edges that a neighbour transformer finds, and whether their values are distances.
+def transformer_edges(transformer: Any, points: Any, *, argument: str) -> tuple[sp.csr_array, bool]:
+    """Return the directed edges that a transformer, given as ``argument``, finds; and whether they are distances.
 
     Stored zeros stay: they are neighbours at distance 0. The node itself, which transformers count as its own
     neighbour, goes.
@@ -148,11 +159,11 @@ def transformer_edges(transformer: Any, points: Any) -> tuple[sp.csr_array, bool
     n = points.shape[0]
     if not sp.issparse(found) or found.shape != (n, n):
         raise ValueError(
-            f"method={name} gave {type(found).__name__} of shape {np.shape(found)} but must give a sparse "
+            f"{argument}={name} gave {type(found).__name__} of shape {np.shape(found)} but must give a sparse "
             f"matrix of shape ({n}, {n}); pass a transformer like sklearn.neighbors.KNeighborsTransformer."
         )
     edges = sp.csr_array(found, dtype=np.float64, copy=True)
-    check_values(edges.data, f"the result of method={name}", "values")
+    check_values(edges.data, f"the result of {argument}={name}", "values")
     are_distances = getattr(transformer, "mode", "distance") != "connectivity"
     return _without_diagonal(edges), are_distances
 

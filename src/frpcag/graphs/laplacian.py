@@ -1,40 +1,79 @@
-"""Laplacians of a weighted graph and their lowest eigenpairs."""
+"""Laplacians of a weighted graph: their entries and null vectors, one rule for arrays and tensors."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.utils import check_random_state
-
-from frpcag.spectrum import largest_eigenvalue
-from frpcag.threads import block_pool
-
-Array = NDArray[np.float64]
-Eigenpairs = tuple[Array, Array]
 
 LAPLACIANS = ("normalized", "combinatorial")
 
-# Below this many nodes a dense eigendecomposition is faster than Lanczos.
-DENSE_NODES = 500
+
+def check_laplacian(laplacian: str) -> bool:
+    """Return whether a word means the normalised Laplacian; raise ValueError if it means none."""
+    if not (isinstance(laplacian, str) and laplacian in LAPLACIANS):
+        raise ValueError(f"laplacian={laplacian!r} is unknown; pass one of {', '.join(map(repr, LAPLACIANS))}.")
+    return laplacian == "normalized"
 
 
-def check_laplacian(kind: str) -> None:
-    """Raise ValueError unless ``kind`` names a Laplacian."""
-    if not (isinstance(kind, str) and kind in LAPLACIANS):
-        raise ValueError(f"laplacian={kind!r} is unknown; pass one of {', '.join(map(repr, LAPLACIANS))}.")
+def edge_entries(weights: Any, degree_i: Any, degree_j: Any, *, normalized: bool) -> Any:
+    """Return the entries of a Laplacian for edges, given by weight and degrees of both ends; arrays or tensors."""
+    if not normalized:
+        return -weights
+    # Not w / sqrt(d_i d_j): the product of two tiny or huge degrees leaves the range of float64. Each
+    # factor here is at most 1, and their product is the same for (i, j) and (j, i).
+    return -(((weights / degree_i) * (weights / degree_j)) ** 0.5)
 
 
-def laplacian(A: sp.csr_array, kind: str = "normalized") -> sp.csr_array:
+def diagonal_entries(degree: Any, *, normalized: bool) -> Any:
+    """Return the diagonal of a Laplacian: 0 for isolated nodes, see `build_laplacian`; array or tensor."""
+    return (degree > 0) * degree**0 if normalized else degree
+
+
+def null_vector(degree: Any, *, normalized: bool) -> Any:
+    """Return a positive vector that the Laplacian maps to zero: the square root of the degree, or ones.
+
+    An isolated node, whose row is zero, has 1.
+    """
+    return (degree + (degree == 0)) ** (0.5 if normalized else 0)
+
+
+def laplacian_rows(A: Any, degree: np.ndarray, *, normalized: bool) -> sp.csr_array:
+    """Return the first rows of a Laplacian.
+
+    Parameters
+    ----------
+    A : sparse array of shape (n_rows, n_nodes)
+        The same rows of the weights.
+    degree : ndarray of shape (n_nodes,)
+        Of all nodes.
+    normalized : bool
+
+    Returns
+    -------
+    L : csr_array of shape (n_rows, n_nodes)
+        No zeros stored, indices sorted.
+    """
+    A = sp.coo_array(A, dtype=np.float64)
+    nodes = np.arange(A.shape[0], dtype=A.row.dtype)
+    off_diagonal = edge_entries(A.data, degree[A.row], degree[A.col], normalized=normalized)
+    entries = np.concatenate([off_diagonal, diagonal_entries(degree[: len(nodes)], normalized=normalized)])
+    places = (np.concatenate([A.row, nodes]), np.concatenate([A.col, nodes]))
+    L = sp.csr_array((entries, places), shape=A.shape)
+    L.eliminate_zeros()
+    L.sort_indices()
+    return L
+
+
+def build_laplacian(A: sp.csr_array, laplacian: str = "normalized") -> sp.csr_array:
     """Return the Laplacian of a weighted graph (Shahid et al. 2016, Sec. III).
 
     Parameters
     ----------
     A : sparse array of shape (n_nodes, n_nodes)
         Symmetric non-negative weights with an empty diagonal.
-    kind : {"normalized", "combinatorial"}, default="normalized"
+    laplacian : {"normalized", "combinatorial"}, default="normalized"
         ``I - D^-1/2 A D^-1/2`` or ``D - A``, with ``D`` the diagonal of the degrees (row sums of ``A``).
 
     Returns
@@ -50,128 +89,15 @@ def laplacian(A: sp.csr_array, kind: str = "normalized") -> sp.csr_array:
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> from frpcag.graphs.laplacian import laplacian
-    >>> laplacian(sp.csr_array([[0.0, 2.0], [2.0, 0.0]])).toarray()
+    >>> from frpcag.graphs import build_laplacian
+    >>> build_laplacian(sp.csr_array([[0.0, 2.0], [2.0, 0.0]])).toarray()
     array([[ 1., -1.],
            [-1.,  1.]])
     """
-    check_laplacian(kind)
-    A = sp.coo_array(A, dtype=np.float64)
-    degree = np.asarray(A.sum(axis=1)).ravel()
-    rows, cols, w = A.row, A.col, A.data
-    if kind == "normalized":
-        # Not w / sqrt(d_i d_j): the product of two tiny or huge degrees leaves the range of float64. Each
-        # factor here is at most 1, and their product is the same for (i, j) and (j, i).
-        off_diagonal = -np.sqrt((w / degree[rows]) * (w / degree[cols]))
-        diagonal = (degree > 0).astype(np.float64)
-    else:
-        off_diagonal, diagonal = -w, degree
-    nodes = np.arange(A.shape[0])
-    entries = np.concatenate([off_diagonal, diagonal])
-    places = (np.concatenate([rows, nodes]), np.concatenate([cols, nodes]))
-    L = sp.csr_array((entries, places), shape=A.shape)
-    L.eliminate_zeros()
-    L.sort_indices()
-    return L
+    normalized = check_laplacian(laplacian)
+    return laplacian_rows(A, degrees(A), normalized=normalized)
 
 
-def low_eigenpairs(
-    L: sp.csr_array,
-    k: int,
-    *,
-    lmax: float | None = None,
-    random_state: int | np.random.RandomState | None = None,
-) -> Eigenpairs:
-    """Return the ``k`` lowest eigenvalues and eigenvectors of a Laplacian.
-
-    Parameters
-    ----------
-    L : sparse array of shape (n_nodes, n_nodes)
-        A Laplacian, of either kind.
-    k : int
-        Number of eigenpairs, from 1 to ``n_nodes``.
-    lmax : float, optional
-        An upper bound of the largest eigenvalue, estimated when not given.
-    random_state : int, RandomState or None, default=None
-        Seed of the start vector. None is a fixed seed: the result is always deterministic.
-
-    Returns
-    -------
-    eigenvalues : ndarray of shape (k,)
-        Ascending.
-    eigenvectors : ndarray of shape (n_nodes, k)
-        Orthonormal columns; the entry of largest magnitude of each is positive.
-
-    Notes
-    -----
-    Lanczos on ``lmax I - L``, whose top is the bottom of ``L``: no factorisation, ``O(nnz(L))`` a step. Every
-    connected component is solved by itself. Its zero eigenvalue is then simple, whereas one Lanczos run
-    over all of them finds copies of the zero one by one; and an eigenvector lives on one component.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from frpcag.graphs.laplacian import laplacian, low_eigenpairs
-    >>> path = laplacian(sp.csr_array([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]]), "combinatorial")
-    >>> low_eigenpairs(path, 2)[0].round(6)
-    array([0., 1.])
-    """
-    n = L.shape[0]
-    if not 1 <= k <= n:
-        raise ValueError(f"k={k} must be between 1 and n_nodes={n}; ask for at most {n} eigenpairs.")
-    L = sp.csr_array(L, dtype=np.float64)
-    rng = check_random_state(0 if random_state is None else random_state)
-    lmax = largest_eigenvalue(L) if lmax is None else lmax
-    n_components, component = connected_components(L, directed=False)
-    parts = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
-
-    def solve(nodes: NDArray[np.intp]) -> list[tuple[float, NDArray[np.intp], Array]]:
-        part = L[nodes][:, nodes] if n_components > 1 else L
-        values, vectors = _low_of_component(part, min(k, len(nodes)), lmax, rng)
-        return [(value, nodes, vector) for value, vector in zip(values, vectors.T, strict=True)]
-
-    with block_pool(1) as run:  # one thread: the parts share the random numbers
-        pairs = [pair for found in run(solve, parts) for pair in found]
-    pairs.sort(key=lambda pair: (pair[0], pair[1][0]))
-    eigenvalues = np.array([value for value, _, _ in pairs[:k]])
-    eigenvectors = np.zeros((n, k))
-    for column, (_, nodes, vector) in enumerate(pairs[:k]):
-        eigenvectors[nodes, column] = vector if vector[np.abs(vector).argmax()] > 0 else -vector
-    return eigenvalues, eigenvectors
-
-
-def _low_of_component(L: sp.csr_array, k: int, lmax: float, rng: np.random.RandomState) -> Eigenpairs:
-    """Return the ``k`` lowest eigenpairs of a connected graph."""
-    n = L.shape[0]
-    if n <= DENSE_NODES or 2 * k >= n:
-        values, vectors = np.linalg.eigh(L.toarray())
-        return np.maximum(values[:k], 0.0), vectors[:, :k]
-    values, vectors = _lanczos(L, k, lmax, rng, found=np.empty((n, 0)))
-    while True:
-        # A symmetric graph, such as a square grid, has double eigenvalues, and a single start vector holds
-        # but one direction of each pair. So look again, at right angles to what was found, until nothing
-        # lower turns up.
-        missed = _lanczos(L, 1, lmax, rng, found=vectors)
-        if missed[0][0] >= values[-1] - 1e-9 * lmax:
-            # Rounding leaves the zero of a positive semi-definite matrix at about -1e-16.
-            return np.maximum(values, 0.0), vectors
-        values, vectors = np.append(values, missed[0]), np.column_stack([vectors, missed[1]])
-        lowest = np.argsort(values, kind="stable")[:k]
-        values, vectors = values[lowest], vectors[:, lowest]
-
-
-def _lanczos(L: sp.csr_array, k: int, lmax: float, rng: np.random.RandomState, *, found: Array) -> Eigenpairs:
-    """Return the ``k`` lowest eigenpairs at right angles to the eigenvectors already found."""
-    n = L.shape[0]
-
-    def flipped(v: Array) -> Array:
-        v = v - found @ (found.T @ v)
-        image = lmax * v - L @ v
-        return image - found @ (found.T @ image)
-
-    operator = LinearOperator(L.shape, matvec=flipped, dtype=np.float64)
-    values, vectors = eigsh(
-        operator, k, which="LA", v0=flipped(rng.standard_normal(n)), ncv=min(n, max(64, 3 * k)), tol=1e-10
-    )
-    order = np.argsort(-values, kind="stable")
-    return lmax - values[order], vectors[:, order]
+def degrees(A: Any) -> np.ndarray:
+    """Return the row sums of a sparse array, in float64."""
+    return np.asarray(A.sum(axis=1, dtype=np.float64)).ravel()

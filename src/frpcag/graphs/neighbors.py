@@ -13,9 +13,9 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from frpcag.graphs.inverted_lists import InvertedLists, half_squared_norms, nearest, train_centroids
-from frpcag.graphs.masked import completed_components, masked_nearest, rank_masked
 from frpcag.graphs.points import Points, prepare_points, prepare_queries, rank_candidates
-from frpcag.threads import block_pool, count_threads
+from frpcag.graphs.shared_entries import completed_components, nearest_shared, rank_shared
+from frpcag.runtime.threads import block_pool, count_threads
 
 Neighbors = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -51,7 +51,7 @@ def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.masked`.
+        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.shared_entries`.
     n_neighbors : int
         Less than ``n``.
     n_jobs : int, optional
@@ -86,7 +86,7 @@ def query_neighbors(
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.masked`.
+        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.shared_entries`.
     rows : ndarray or csr_array of shape (m, p)
         The same features of other points. What is found for one does not depend on the others.
     n_neighbors : int
@@ -131,7 +131,7 @@ def approximate_neighbors(
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.masked`.
+        Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.shared_entries`.
     n_neighbors : int
         Less than ``n``.
     random_state : int, RandomState or None, default=None
@@ -180,10 +180,8 @@ def pynndescent_neighbors(
     Parameters and results are those of `approximate_neighbors`, except that the result may depend on
     ``n_jobs``. The first call in a process compiles for some 25 seconds.
     """
-    try:
-        from pynndescent import NNDescent
-    except ImportError as error:
-        raise ImportError("method='pynndescent' needs pynndescent; install frpcag[ann].") from error
+    from pynndescent import NNDescent
+
     seed = check_random_state(random_state)
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)
@@ -256,7 +254,7 @@ def _brute_force(
         if complete:
             candidates = nearest(queries.Z[rows], points.Z, half_squares, n_candidates)
         else:
-            candidates = masked_nearest(queries, rows, points, n_candidates)
+            candidates = nearest_shared(queries, rows, points, n_candidates)
         return _rank(queries, rows, points, candidates, n_neighbors, skip=None if skip is None else skip[rows])
 
     return _stack(run(search, _blocks(len(queries.Z))))
@@ -265,7 +263,7 @@ def _brute_force(
 def _rank(queries: Points, rows: slice, points: Points, candidates, n_neighbors: int, *, skip) -> Neighbors:
     if queries.seen is None and points.seen is None:
         return rank_candidates(queries.Z[rows], points.Z, candidates, n_neighbors, skip=skip)
-    return rank_masked(queries, rows, points, candidates, n_neighbors, skip=skip)
+    return rank_shared(queries, rows, points, candidates, n_neighbors, skip=skip)
 
 
 def _blocks(n: int) -> list[slice]:

@@ -21,7 +21,7 @@ _SAMPLE = 2000
 _ROUNDS = 8
 
 
-def masked_nearest(queries: Points, rows: slice, points: Points, k: int) -> NDArray[np.int64]:
+def nearest_shared(queries: Points, rows: slice, points: Points, k: int) -> NDArray[np.int64]:
     """Return the indices of the ``k`` points nearest to each query, in no order, by matrix products alone."""
     Q, M = queries.Z[rows], _observed(queries)[rows].astype(np.float32)
     seen = _observed(points).astype(np.float32)
@@ -33,7 +33,7 @@ def masked_nearest(queries: Points, rows: slice, points: Points, k: int) -> NDAr
     return np.argpartition(scores, k - 1, axis=1)[:, :k].astype(np.int64)
 
 
-def rank_masked(
+def rank_shared(
     queries: Points,
     rows: slice,
     points: Points,

@@ -6,8 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from frpcag.linalg.small_indices import with_small_indices
+
 WEIGHTS = ("gaussian", "binary")
-SYMMETRIZE = ("average", "maximum")
 
 # Gaussian weights underflow to 0 beyond 27 sigma and would cut an outlier off the graph, as if nothing at all
 # were known about it. In the normalised Laplacian an outlier of K such edges couples to a node of degree d
@@ -54,16 +55,13 @@ def gaussian_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np
         return np.maximum(np.exp(-np.square(distances / sigma)), WEIGHT_FLOOR)
 
 
-def symmetrize_weights(A: sp.csr_array, how: str = "average") -> sp.csr_array:
-    """Return a symmetric version of the weights of a directed graph.
+def symmetrize_weights(A: sp.csr_array) -> sp.csr_array:
+    """Return ``(A + A') / 2``: an edge found from both ends weighs twice one found from one end.
 
     Parameters
     ----------
     A : csr_array of shape (n_nodes, n_nodes)
         Weights of the edges from each node to its nearest neighbours.
-    how : {"average", "maximum"}, default="average"
-        ``(A + A') / 2``, where an edge found from both ends weighs twice one found from one end, or ``max(A,
-        A')``.
 
     Returns
     -------
@@ -79,23 +77,18 @@ def symmetrize_weights(A: sp.csr_array, how: str = "average") -> sp.csr_array:
            [0.5, 0. ]])
     """
     A = sp.csr_array(A)
-    both = (A + A.T) * 0.5 if how == "average" else A.maximum(A.T)
-    both = sp.csr_array(both)
+    both = sp.csr_array((A + A.T) * 0.5)
     both.sort_indices()
     return both
 
 
-def edges_to_matrix(
-    indices: NDArray[np.int64], weights: NDArray[np.float64], *, symmetrize: str = "average"
-) -> sp.csr_array:
+def edges_to_matrix(indices: NDArray[np.int64], weights: NDArray[np.float64]) -> sp.csr_array:
     """Return the symmetric weight matrix of a neighbour list.
 
     Parameters
     ----------
     indices, weights : ndarray of shape (n_nodes, n_neighbors)
         Neighbours of each node, itself not among them, and the weights of the edges to them.
-    symmetrize : {"average", "maximum"}, default="average"
-        See `symmetrize_weights`.
 
     Returns
     -------
@@ -110,4 +103,4 @@ def edges_to_matrix(
     """
     n, k = indices.shape
     directed = sp.csr_array((weights.ravel(), indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    return symmetrize_weights(directed, symmetrize)
+    return symmetrize_weights(with_small_indices(directed))

@@ -1,9 +1,9 @@
 """Why it works: graph frequencies, alignment, Theorem 1, graph quality and outliers of a fit, as numbers."""
 
-from frpcag.inspect.alignment import alignment_ratio, graph_covariance, shape_interaction, vector_alignment
-from frpcag.inspect.graph_quality import GraphQuality, graph_quality, neighbor_recall
-from frpcag.inspect.outliers import OutlierShares, outlier_shares
-from frpcag.inspect.spectra import (
+from frpcag.insight.alignment import alignment_ratio, graph_covariance, shape_interaction, vector_alignment
+from frpcag.insight.graph_quality import GraphQuality, graph_quality, neighbor_recall
+from frpcag.insight.outliers import OutlierShares, outlier_shares
+from frpcag.insight.spectra import (
     attenuation,
     eigengaps,
     frequency_energy,
@@ -13,7 +13,7 @@ from frpcag.inspect.spectra import (
     singular_value_ratio,
     suggest_k,
 )
-from frpcag.inspect.theorem import Bound, theorem_bound, theorem_gammas
+from frpcag.insight.theorem import Bound, theorem_bound
 
 __all__ = [
     "Bound",
@@ -34,6 +34,5 @@ __all__ = [
     "singular_value_ratio",
     "suggest_k",
     "theorem_bound",
-    "theorem_gammas",
     "vector_alignment",
 ]

@@ -30,7 +30,7 @@ def graph_covariance(X: Array, P: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import graph_covariance
+    >>> from frpcag.insight import graph_covariance
     >>> graph_covariance(np.array([[1.0, -1.0], [3.0, -3.0]]), np.eye(2))
     array([[ 5., -5.],
            [-5.,  5.]])
@@ -58,7 +58,7 @@ def alignment_ratio(Gamma: Array) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import alignment_ratio
+    >>> from frpcag.insight import alignment_ratio
     >>> alignment_ratio(np.diag([3.0, 1.0]))
     1.0
     >>> round(alignment_ratio(np.ones((4, 4))), 6)
@@ -89,7 +89,7 @@ def vector_alignment(W: Array, Sigma: Array, basis: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import vector_alignment
+    >>> from frpcag.insight import vector_alignment
     >>> vector_alignment(np.eye(2), np.array([5.0, 2.0]), np.eye(2))
     array([[5., 0.],
            [0., 2.]])
@@ -113,7 +113,7 @@ def shape_interaction(W: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import shape_interaction
+    >>> from frpcag.insight import shape_interaction
     >>> shape_interaction(np.array([[0.0], [1.0]]))
     array([[0., 0.],
            [0., 1.]])

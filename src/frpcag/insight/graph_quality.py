@@ -59,7 +59,7 @@ def graph_quality(graph: Graph) -> GraphQuality:
     --------
     >>> import numpy as np
     >>> from frpcag.graphs import graph_from_weights
-    >>> from frpcag.inspect import graph_quality
+    >>> from frpcag.insight import graph_quality
     >>> quality = graph_quality(graph_from_weights(np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])))
     >>> quality.n_components, quality.n_isolated, quality.degree
     (2, 1, (0.0, 2.0, 2.0))
@@ -117,7 +117,7 @@ def neighbor_recall(
     --------
     >>> import numpy as np
     >>> from frpcag import build_graph
-    >>> from frpcag.inspect import neighbor_recall
+    >>> from frpcag.insight import neighbor_recall
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
     >>> neighbor_recall(build_graph(X, n_neighbors=5, method="exact"), X, n_neighbors=5)
     1.0

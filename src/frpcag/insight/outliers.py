@@ -62,7 +62,7 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import outlier_shares
+    >>> from frpcag.insight import outlier_shares
     >>> S = np.zeros((4, 10))
     >>> S[2, :5] = -3.0
     >>> shares = outlier_shares(S)

@@ -32,7 +32,7 @@ def graph_basis(graph: Graph | sp.sparray, k: int | None = None) -> tuple[Array,
     --------
     >>> import numpy as np
     >>> from frpcag import build_graph
-    >>> from frpcag.inspect import graph_basis
+    >>> from frpcag.insight import graph_basis
     >>> X = np.repeat([[0.0], [9.0]], 5, axis=0) + np.arange(10.0)[:, None] / 100
     >>> eigenvalues, Q = graph_basis(build_graph(X, n_neighbors=3), 3)
     >>> (eigenvalues < 1e-9).sum()  # one zero for each component
@@ -65,7 +65,7 @@ def frequency_energy(X: Array, basis: Array, *, axis: int = 0) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import frequency_energy
+    >>> from frpcag.insight import frequency_energy
     >>> frequency_energy(np.array([[3.0, 0.0], [0.0, 4.0]]), np.eye(2))
     array([0.36, 0.64])
     """
@@ -94,7 +94,7 @@ def project_low_rank(X: Array, Q: Array | None, P: Array | None) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import project_low_rank
+    >>> from frpcag.insight import project_low_rank
     >>> project_low_rank(np.array([[1.0, 2.0], [3.0, 4.0]]), np.full((2, 1), 0.5**0.5), None)
     array([[2., 3.],
            [2., 3.]])
@@ -122,7 +122,7 @@ def low_rank_distance(X: Array, Q: Array | None, P: Array | None) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import low_rank_distance
+    >>> from frpcag.insight import low_rank_distance
     >>> low_rank_distance(np.array([[3.0], [4.0]]), np.array([[1.0], [0.0]]), None)
     0.8
     """
@@ -147,7 +147,7 @@ def eigengaps(eigenvalues: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import eigengaps
+    >>> from frpcag.insight import eigengaps
     >>> eigengaps(np.array([0.0, 0.0, 0.5, 0.75]))
     array([0.  , 0.5 , 0.25])
     """
@@ -171,7 +171,7 @@ def suggest_k(eigenvalues: Array, *, k_min: int = 1) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import suggest_k
+    >>> from frpcag.insight import suggest_k
     >>> suggest_k(np.array([0.0, 0.01, 0.5, 0.75]))
     2
     """
@@ -201,7 +201,7 @@ def attenuation(eigenvalues1: Array, eigenvalues2: Array, *, gamma1: float, gamm
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import attenuation
+    >>> from frpcag.insight import attenuation
     >>> attenuation(np.array([0.0, 1.0]), np.array([0.0, 0.5]), gamma1=1.0, gamma2=2.0)
     array([1.  , 0.25])
     """
@@ -225,7 +225,7 @@ def singular_value_ratio(Sigma_X: Array, Sigma_U: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.inspect import singular_value_ratio
+    >>> from frpcag.insight import singular_value_ratio
     >>> singular_value_ratio(np.array([4.0, 2.0, 1.0]), np.array([3.0, 1.0]))
     array([0.75, 0.5 ])
     """

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frpcag.inspect.spectra import graph_basis, project_low_rank
+from frpcag.insight.spectra import graph_basis, project_low_rank
 from frpcag.problem import Problem, certificate, data_term
 
 Array = np.ndarray
-
-# Eigenvalues below this are zeros with rounding: one for each component of the graph.
-_ZERO = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,42 +56,6 @@ class Bound:
         return self.left <= self.right + self.slack + 1e-9 * (self.left + self.right)
 
 
-def theorem_gammas(eigenvalues1: Array, eigenvalues2: Array, *, k1: int, k2: int, gamma: float) -> tuple[float, float]:
-    """Return the gammas of Theorem 1, ``gamma / lambda_{k1+1}`` and ``gamma / omega_{k2+1}``.
-
-    Parameters
-    ----------
-    eigenvalues1, eigenvalues2 : ndarray
-        At least ``k1 + 1`` and ``k2 + 1`` lowest graph frequencies of samples and features.
-    k1, k2 : int
-        Clusters of samples and of features, counted from 1.
-    gamma : float
-        The theorem's gamma, positive.
-
-    Returns
-    -------
-    gamma1, gamma2 : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from frpcag.inspect import theorem_gammas
-    >>> theorem_gammas(np.array([0.0, 0.0, 0.5]), np.array([0.0, 0.25]), k1=2, k2=1, gamma=1.0)
-    (2.0, 4.0)
-    """
-    found = []
-    for name, k, eigenvalues in (("k1", k1, eigenvalues1), ("k2", k2, eigenvalues2)):
-        if not 1 <= k < len(eigenvalues):
-            raise ValueError(f"{name}={k} must lie between 1 and {len(eigenvalues) - 1}; pass more eigenvalues.")
-        if not eigenvalues[k] > _ZERO:
-            raise ValueError(
-                f"{name}={k}: eigenvalue {k + 1} is zero, so the graph has more components than that; pass at least "
-                f"{name}={int(np.sum(np.asarray(eigenvalues) <= _ZERO))}."
-            )
-        found.append(float(gamma / eigenvalues[k]))
-    return found[0], found[1]
-
-
 def theorem_bound(problem: Problem, U: Array, *, k1: int, k2: int, clean: Array | None = None) -> Bound:
     """Evaluate both sides of Theorem 1 at a solution ``U``.
 
@@ -119,16 +80,17 @@ def theorem_bound(problem: Problem, U: Array, *, k1: int, k2: int, clean: Array 
     The proof gives, for any gammas,
     ``phi(U - X) + gamma1 lambda_{k1+1} |Qbar' U|^2 + gamma2 omega_{k2+1} |U Pbar|^2
     <= phi(E) + (gamma1 lambda_k1 + gamma2 omega_k2) |X*|^2``;
-    with :func:`theorem_gammas` both weights on the left are ``gamma``. The statement of the theorem prints ``gamma1``
-    and ``gamma2`` in their place, which is more than the proof shows when an eigenvalue is below 1: what is proved is
-    evaluated here. The paper's ``lambda_k`` is the k-th smallest eigenvalue, counted from 1.
+    with the theorem's gammas, ``gamma / lambda_{k1+1}`` and ``gamma / omega_{k2+1}``, both weights on the left are
+    ``gamma``. The statement of the theorem prints ``gamma1`` and ``gamma2`` in their place, which is more than the
+    proof shows when an eigenvalue is below 1: what is proved is evaluated here. The paper's ``lambda_k`` is the k-th
+    smallest eigenvalue, counted from 1.
 
     Examples
     --------
     >>> import numpy as np
     >>> from frpcag import Problem, build_graph, solve
     >>> from frpcag.data import make_low_rank_on_graphs
-    >>> from frpcag.inspect import theorem_bound
+    >>> from frpcag.insight import theorem_bound
     >>> X, clean, _ = make_low_rank_on_graphs(40, 30, random_state=0)
     >>> L1, L2 = (build_graph(clean, axis=axis, n_neighbors=5).laplacian for axis in (0, 1))
     >>> problem = Problem(X, L1, L2, 1.0, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
@@ -59,29 +60,21 @@ def gram_svd(
     """
     n, p = U.shape
     check_n_components(n_components, n, p)
+    unit = power_unit(max(float(U.max()), -float(U.min())), U.dtype.itemsize)
+    scaled = U if unit == 1.0 else U / unit
     if min(n, p) > _GRAM_SIDE:
         rank = n_components if isinstance(n_components, Integral) else _SKETCH_RANK
-        W, Sigma, Vt = randomized_svd(U, min(rank, n, p), random_state=random_state)
-        V = Vt.T
+        W, Sigma, Vt = randomized_svd(scaled, min(rank, n, p), random_state=random_state)
+        c = count_components(Sigma, n_components, rank_tol)
+        W, Sigma, V = W[:, :c], Sigma[:c], Vt[:c].T
     else:
-        unit = _unit(U)
-        side, V = _gram_eigh(U if p <= n else U.T, unit)
-        Sigma = np.sqrt(np.maximum(side, 0.0)) * unit
-        W = None
-    c = _rank(Sigma, n_components, rank_tol)
-    Sigma, V = Sigma[:c], V[:, :c]
-    if W is None:
-        scaled = U if unit == 1.0 else U / unit
-        inverse = np.divide(unit, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
-        if p <= n:
-            W = scaled @ (V * inverse).astype(U.dtype)
-        else:  # the Gram matrix was that of the samples: what came out is W
-            W, V = V, scaled.T @ (V * inverse).astype(U.dtype)
-    else:
-        W = W[:, :c]
-    signs = np.sign(V[np.abs(V).argmax(axis=0), np.arange(c)])
-    signs[signs == 0] = 1
-    return tuple(A.astype(U.dtype, copy=False) for A in (W * signs, Sigma, V * signs))
+        A = scaled if p <= n else scaled.T
+        Sigma, V = gram_factors(gram_sum(A), n_components, rank_tol=rank_tol)
+        inverse = np.divide(1.0, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
+        other = A @ (V * inverse).astype(U.dtype)
+        W, V = (other, V) if p <= n else (V, other)  # the Gram matrix of the samples has the left vectors
+    V, W = fix_signs(V, W)
+    return tuple(A.astype(U.dtype, copy=False) for A in (W, Sigma * unit, V))
 
 
 def check_n_components(n_components, n: int, p: int) -> None:
@@ -99,7 +92,8 @@ def check_n_components(n_components, n: int, p: int) -> None:
     )
 
 
-def _rank(Sigma: Array, n_components, rank_tol: float) -> int:
+def count_components(Sigma: Array, n_components: int | float | None, rank_tol: float = RANK_TOL) -> int:
+    """Return how many of the singular values, descending, to keep; as `gram_svd` says."""
     if isinstance(n_components, Integral):
         return int(n_components)
     if n_components is None:
@@ -108,21 +102,71 @@ def _rank(Sigma: Array, n_components, rank_tol: float) -> int:
     return int(np.searchsorted(energy, n_components * energy[-1])) + 1 if energy[-1] > 0 else 1
 
 
-def _unit(U: Array) -> float:
-    """Return 1, or a power of two near the largest entry where its square would leave the range of the dtype."""
-    largest = max(float(U.max()), -float(U.min()))
-    reach = 1e15 if U.dtype == np.float32 else 1e100
+def power_unit(largest: float, itemsize: int) -> float:
+    """Return 1, or a power of two near the largest magnitude where products with it would leave the range.
+
+    Parameters
+    ----------
+    largest : float
+        Largest magnitude of a matrix.
+    itemsize : int
+        Bytes of its entries: 4 for float32, 8 for float64.
+    """
+    reach = 1e15 if itemsize == 4 else 1e100
     if largest == 0 or 1 / reach < largest < reach:
         return 1.0
-    return 2.0 ** np.clip(np.floor(np.log2(largest)), -1000, 1000)  # the rest, a factor of 2**74 at most, does no harm
+    return float(2.0 ** np.clip(np.floor(np.log2(largest)), -1000, 1000))  # the rest, 2**74 at most, does no harm
 
 
-def _gram_eigh(A: Array, unit: float = 1.0) -> tuple[Array, Array]:
-    """Eigenpairs of ``A.T @ A / unit**2``, descending; float32 rows are summed in float64, block by block."""
+def fix_signs(*matrices: Any) -> tuple[Any, ...]:
+    """Return matrices with the signs of their columns fixed: in the first, the largest magnitude is positive.
+
+    The columns of the others go with those of the first. Arrays or tensors.
+
+    Notes
+    -----
+    The rule of `sklearn.utils.extmath.svd_flip`, which takes no tensors, writes to its arguments, and erases a vector
+    whose partner is zero.
+
+    Examples
+    --------
+    >>> fix_signs(np.array([[1.0, 0.0], [-2.0, 3.0]]))[0]
+    array([[-1.,  0.],
+           [ 2.,  3.]])
+    """
+    first = matrices[0]
+    largest = first[abs(first).argmax(0), list(range(first.shape[1]))]
+    signs = largest**0
+    signs[largest < 0] = -1
+    return tuple(matrix * signs for matrix in matrices)
+
+
+def gram_sum(A: Array) -> Array:
+    """Return ``A.T @ A``, summed in float64 block by block; of row blocks of a matrix these add up."""
     gram = np.zeros((A.shape[1], A.shape[1]))
     for start in range(0, A.shape[0], _BLOCK):
         block = A[start : start + _BLOCK].astype(np.float64, copy=False)
-        block = block if unit == 1.0 else block / unit
         gram += block.T @ block
+    return gram
+
+
+def gram_factors(gram: Array, n_components: int | float | None, *, rank_tol: float = RANK_TOL) -> tuple[Array, Array]:
+    """Return the singular values and right singular vectors of a matrix from its Gram matrix ``A.T @ A``.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (p, p)
+    n_components, rank_tol
+        As in `gram_svd`.
+
+    Returns
+    -------
+    Sigma : ndarray of shape (c,)
+        Descending.
+    V : ndarray of shape (p, c)
+        Signs are fixed by `fix_signs`.
+    """
     values, vectors = np.linalg.eigh(gram)
-    return values[::-1], vectors[:, ::-1]
+    Sigma = np.sqrt(np.maximum(values[::-1], 0.0))
+    c = count_components(Sigma, n_components, rank_tol)
+    return Sigma[:c], fix_signs(vectors[:, ::-1][:, :c])[0]

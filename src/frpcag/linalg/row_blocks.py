@@ -1,4 +1,4 @@
-"""A graph cut into row blocks: what a block holds, and the rows of other blocks (its halo) that it must see."""
+"""A matrix cut into row blocks: its rows, the rows of other blocks (its halo) that a block must see, Lanczos."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.cluster import Layout
+from frpcag.linalg.lanczos import start_vector, top_eigenvalue
+from frpcag.runtime.tasks import Layout, Maximum, tree_sum
 
 Array = np.ndarray
 
@@ -63,7 +64,7 @@ def localize(rows: sp.csr_array, bounds: Array, block: int, null: Array | None =
 
 
 class Halo:
-    """Who needs which rows of whom; the lists of rows stay on the workers."""
+    """Which rows each block needs from the others; the lists of rows stay on the workers."""
 
     def __init__(self, layout: Layout, parts: Sequence[Any]) -> None:
         """Ask every block (a result that is a `LocalGraph`) what it needs."""
@@ -89,6 +90,70 @@ class Halo:
     def n_pieces(self) -> int:
         """Pieces that change blocks in every step."""
         return len(self.pairs)
+
+
+class BlockVectors:
+    """Vectors of a Lanczos run that stay with the blocks, a list of one result a block each."""
+
+    def __init__(self, layout: Layout, parts: Sequence[Any], ids: Sequence[Any], halo: Halo, bound: float) -> None:
+        self.n = int(layout.bounds[-1])
+        self._layout, self._parts, self._ids, self._bound = layout, parts, ids, bound
+        # Blocks each block needs rows of, in the order of its halo.
+        self._near: list[list[int]] = [[j for i, j in halo.pairs if i == block] for block in range(len(parts))]
+
+    def start(self) -> list[Any]:
+        return self._layout.map(start_vector, self._ids)
+
+    def apply(self, v: list[Any]) -> list[Any]:
+        # Whole parts of neighbours, not the rows needed: a vector is small, and a task for every pair of blocks
+        # would take longer than to move it.
+        near = [[v[j] for j in blocks] for blocks in self._near]
+        return self._layout.map(_apply, self._parts, v, near, [self._bound for _ in v])
+
+    def look(self, v: list[Any], image: list[Any]) -> tuple[float, float]:
+        return tree_sum(self._layout.cluster, self._layout.map(_look, v, image))
+
+    def combine(self, numbers: Sequence[float], vectors: Sequence[list[Any]]) -> list[Any]:
+        return self._layout.map(_combine, [numbers for _ in self._parts], *vectors)
+
+
+def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence[Any], halo: Halo) -> float:
+    """Return an upper estimate of the largest eigenvalue of a matrix in row blocks.
+
+    As `frpcag.linalg.lanczos.largest_eigenvalue`, but without a basis: to keep all vectors would take as much memory of
+    the workers as 60 features in float32, and a second sum over all blocks in every step.
+
+    Parameters
+    ----------
+    layout : Layout
+    parts : sequence of results
+        A `LocalGraph` each.
+    ids : sequence of results
+        Which node each row of a block is.
+    halo : Halo
+    """
+    bound = tree_sum(layout.cluster, layout.map(_gershgorin, parts)).value
+    return top_eigenvalue(BlockVectors(layout, parts, ids, halo, bound), bound)
+
+
+def _apply(part: LocalGraph, v: Array, near: Sequence[Array], bound: float) -> Array:
+    halo = [other[rows] for other, rows in zip(near, part.needs.values(), strict=True)]
+    return part.rows @ np.concatenate([v, *halo]) / bound
+
+
+def _look(v: Array, image: Array) -> tuple[float, float]:
+    return float(np.einsum("i,i->", v, v)), float(np.einsum("i,i->", v, image))
+
+
+def _combine(numbers: Sequence[float], *vectors: Array) -> Array:
+    total = numbers[0] * vectors[0]
+    for number, vector in zip(numbers[1:], vectors[1:], strict=True):
+        total += number * vector
+    return total
+
+
+def _gershgorin(part: LocalGraph) -> Maximum:
+    return Maximum(float(abs(part.rows).sum(axis=1).max(initial=0.0)))
 
 
 def _owners(part: LocalGraph) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,11 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.linalg import eigh_tridiagonal
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
-from frpcag.spectrum import MAX_STEPS, SETTLED
+from frpcag.linalg.lanczos import MAX_STEPS, largest_eigenvalue, start_vector, top_eigenvalue
+from frpcag.linalg.small_indices import with_small_indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,11 @@ class TorchCSR:
     def to_scipy(self) -> sp.csr_array:
         """Return the matrix as a SciPy array on the host."""
         parts = (self.val.cpu().numpy(), self.idx.cpu().numpy(), self.ptr.cpu().numpy())
-        return sp.csr_array(parts, shape=self.shape)
+        return with_small_indices(sp.csr_array(parts, shape=self.shape))
+
+    def toarray(self) -> np.ndarray:
+        """Return the matrix as a dense NumPy array on the host, as SciPy's method of this name does."""
+        return self.to_scipy().toarray()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,60 +92,53 @@ class TorchCSR:
 
     @cached_property
     def lmax(self) -> float:
-        """An upper estimate of the largest eigenvalue, as `frpcag.spectrum.largest_eigenvalue` gives it."""
-        gershgorin = float(self.sum_rows(self.val.abs()).max()) if self.nnz else 0.0
-        if gershgorin == 0.0:
-            return 0.0
-        theta, residual = _lanczos_top(self, gershgorin, margin=0.01)
-        return min(1.01 * (theta + residual), 1.0) * gershgorin
+        """An upper estimate of the largest eigenvalue, as `frpcag.linalg.lanczos.largest_eigenvalue` gives it.
+
+        Of a matrix in host memory it is that function's: SciPy's product is an order of magnitude faster there, and its
+        sums do not depend on the number of threads.
+        """
+        if self.val.device.type == "cpu":
+            return largest_eigenvalue(self.to_scipy())
+        bound = float(self.sum_rows(self.val.abs()).max()) if self.nnz else 0.0
+        return top_eigenvalue(DeviceVectors(self, bound), bound, basis=DeviceBasis(self))
 
 
-def _lanczos_top(L: TorchCSR, scale: float, *, margin: float) -> tuple[float, float]:
-    """Return the largest Ritz value of ``L / scale`` and the norm of its residual.
+class DeviceVectors:
+    """Vectors of a Lanczos run on the device of a matrix; the host looks at them once a step."""
 
-    The steps, start vector and stop of `frpcag.spectrum`, so that both devices take the same step size.
-    """
-    n = L.shape[0]
-    q = torch.from_numpy(np.random.RandomState(0).standard_normal(n)).to(L.val.device)
-    Q = torch.empty((min(n, MAX_STEPS), n), dtype=torch.float64, device=q.device)
-    alphas: list[float] = []
-    betas: list[float] = []
-    norm = float(q.norm())
-    for step in range(1, len(Q) + 1):
-        q = q / norm
-        Q[step - 1] = q
-        q = L.matvec(q) / scale
-        alpha = q @ Q[step - 1]
-        for _ in range(2):  # once is not enough in floating point, twice is
-            q = q - Q[:step].T @ (Q[:step] @ q)
-        alpha, norm = torch.stack([alpha, q.norm()]).tolist()  # the host looks once a step
-        alphas.append(alpha)
-        values, vectors = eigh_tridiagonal(alphas, betas)
-        theta, residual = float(values[-1]), abs(norm * float(vectors[-1, -1]))
-        if norm <= 1e-12 or residual <= SETTLED * margin * theta:
-            break
-        betas.append(norm)
-    return theta, residual
+    def __init__(self, L: TorchCSR, bound: float) -> None:
+        self.n = L.shape[0]
+        self._L, self._bound = L, bound
+
+    def start(self) -> Tensor:
+        return torch.from_numpy(start_vector(np.arange(self.n))).to(self._L.val.device)
+
+    def apply(self, v: Tensor) -> Tensor:
+        return self._L.matvec(v) / self._bound
+
+    def look(self, v: Tensor, image: Tensor) -> tuple[float, float]:
+        square, inner = torch.stack([v @ v, v @ image]).tolist()
+        return square, inner
+
+    def combine(self, numbers: Sequence[float], vectors: Sequence[Tensor]) -> Tensor:
+        total = numbers[0] * vectors[0]
+        for number, vector in zip(numbers[1:], vectors[1:], strict=True):
+            total.add_(vector, alpha=number)
+        return total
 
 
-def mean_pull(L: TorchCSR, X: Tensor, *, axis: int) -> float:
-    """Return the mean of ``|L X|`` (``axis=0``) or ``|X L|`` over at most 2000 samples, for `scale_free_gamma`."""
-    samples = torch.from_numpy(np.unique(np.linspace(0, len(X) - 1, min(len(X), 2000)).astype(int))).to(X.device)
-    points = X if axis == 0 else X[samples].T.contiguous()
-    nodes = samples if axis == 0 else torch.arange(len(points), device=X.device)
-    at, columns, values = L.take(nodes)
-    starts = torch.searchsorted(at, torch.arange(len(nodes), device=X.device))
+class DeviceBasis:
+    """All vectors of a Lanczos run in one tensor on the device of a matrix."""
 
-    def gathered(weights: Tensor, A: Tensor) -> Tensor:
-        return embedding_bag(columns, A, starts, mode="sum", per_sample_weights=weights.to(A.dtype))
+    def __init__(self, L: TorchCSR) -> None:
+        n = L.shape[0]
+        self._Q = torch.empty((min(n, MAX_STEPS), n), dtype=torch.float64, device=L.val.device)
+        self._size = 0
 
-    if not bool(torch.isnan(points).any()):
-        return float(gathered(values, points).abs().mean(dtype=torch.float64))
-    # Missing neighbours count as the average of those observed.
-    own, diagonal = points[nodes], L.diagonal()[nodes, None].to(X.dtype)
-    weights = torch.where(columns == nodes[at], 0.0, -values)
-    there = gathered(weights, (~torch.isnan(points)).to(X.dtype))
-    mean = torch.where(there > 0, gathered(weights, points.nan_to_num(nan=0.0)) / there, 0.0)
-    total = torch.segment_reduce(weights, "sum", offsets=torch.cat([starts, starts.new_tensor([len(at)])]))
-    pull = (diagonal * own - total[:, None].to(X.dtype) * mean)[~torch.isnan(own)]
-    return float(pull.abs().mean(dtype=torch.float64))
+    def add(self, q: Tensor) -> None:
+        self._Q[self._size] = q
+        self._size += 1
+
+    def remove_from(self, v: Tensor) -> Tensor:
+        Q = self._Q[: self._size]
+        return v - Q.T @ (Q @ v)

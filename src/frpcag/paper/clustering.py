@@ -10,7 +10,13 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from frpcag.baselines import BASELINES, preprocess
-from frpcag.bench.grid import (
+from frpcag.estimators.clustering import FRPCAGClustering
+from frpcag.estimators.decomposition import FRPCAG
+from frpcag.estimators.heldout import regularization_path
+from frpcag.evaluate import clustering_error
+from frpcag.graphs import Graph, build_graph
+from frpcag.linalg.factorize import gram_svd
+from frpcag.paper.grid import (
     BETAS,
     COMPONENTS,
     FEW_COMPONENTS,
@@ -25,12 +31,6 @@ from frpcag.bench.grid import (
     corrupt,
     load_set,
 )
-from frpcag.clustering import FRPCAGClustering
-from frpcag.evaluate import clustering_error
-from frpcag.factorize import gram_svd
-from frpcag.graphs import Graph, build_graph
-from frpcag.problem import Problem
-from frpcag.solvers import solve
 
 Array = np.ndarray
 
@@ -102,7 +102,8 @@ def label_tries(
             never = hit.all(axis=0)  # pixels that the blocks cover in every image
             X = np.where(hit, np.float32(np.nan), X)[:, ~never]
         scale = data.shape is None  # columns of many units
-        clusterers = (FRPCAGClustering(k, scale=scale, random_state=seed, n_jobs=1) for seed in range(N_SEEDS))
+        models = (FRPCAG(n_refine="auto", scale=scale, random_state=seed, n_jobs=1) for seed in range(N_SEEDS))
+        clusterers = (FRPCAGClustering(k, model, random_state=model.random_state, n_jobs=1) for model in models)
         yield {}, [one.fit_predict(X) for one in clusterers]
     else:
         tries = points_tries(model, X, is_image=data.shape is not None, n_neighbors=n_neighbors)
@@ -169,11 +170,9 @@ def low_rank_tries(
 ) -> Iterator[tuple[dict, Array]]:
     """Yield pairs of gammas and the clean data of FRPCAG on one type of graphs, each from the one before."""
     G1, G2 = model_graphs(model, X, is_image=is_image, n_neighbors=n_neighbors)
-    Xs, U = preprocess(X, "standardize"), None
-    for gamma1, gamma2 in product(gammas, gammas):
-        problem = Problem(Xs, G1.laplacian, G2.laplacian, gamma1, gamma2)
-        U = solve(problem, U0=U, n_jobs=1, max_iter=1000).U
-        yield {"gamma1": gamma1, "gamma2": gamma2}, U
+    estimator = FRPCAG(sample_graph=G1, feature_graph=G2, center=False, max_iter=1000, n_jobs=1)
+    for point in regularization_path(preprocess(X, "standardize"), gammas, gammas, estimator=estimator):
+        yield {"gamma1": point.gamma1, "gamma2": point.gamma2}, point.solution.U
 
 
 def model_graphs(model: str, X: Array, *, is_image: bool = True, n_neighbors: int = 10) -> tuple[Graph, Graph]:

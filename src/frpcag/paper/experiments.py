@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from frpcag.atomic import atomic_file
-from frpcag.bench import clustering, paper, speed, theory, videos
-from frpcag.bench.grid import CORRUPTIONS, GRAPH_TYPES, LABEL_FREE, PAPER_MODELS, clustering_cells
-from frpcag.bench.run import Experiment, cell_key, read_records
+from frpcag.paper import clustering, paper, speed, theory, videos
+from frpcag.paper.grid import CORRUPTIONS, GRAPH_TYPES, LABEL_FREE, PAPER_MODELS, clustering_cells
+from frpcag.paper.run import Experiment, cell_key, read_records
+from frpcag.runtime.atomic import atomic_file
 
 NUCLEAR_MODELS = ("RPCA", "RPCAG", *GRAPH_TYPES)
 

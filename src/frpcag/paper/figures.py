@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from frpcag.atomic import atomic_file
-from frpcag.bench.run import arrays_file
+from frpcag.paper.run import arrays_file
+from frpcag.runtime.atomic import atomic_file
 
 NONE = "-"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from frpcag.bench.figures import NONE, cell_arrays, markdown_table, new_figure, percent, save
-from frpcag.bench.grid import LABEL_FREE, PAPER_MODELS
-from frpcag.bench.speed import PAPER_TIMES
+from frpcag.paper.figures import NONE, cell_arrays, markdown_table, new_figure, percent, save
+from frpcag.paper.grid import LABEL_FREE, PAPER_MODELS
+from frpcag.paper.speed import PAPER_TIMES
 
 # Clustering errors of the paper on ORL by the number of neighbours, Sec. VII-C; alignment ratios, Sec. IV-A.
 PAPER_NEIGHBORS = {5: 0.175, 10: 0.17, 25: 0.23, 40: 0.31}
@@ -114,7 +114,7 @@ def _draw_errors(best: dict, names: list[str], models: list[str], folder: Path) 
     save(figure, folder / "clustering.png")
 
 
-def render_nuclear(records: list[dict], folder: Path) -> str:
+def render_nuclear(records: list[dict], _folder: Path) -> str:
     """Return the errors of the convex models on ORL."""
     best = {(one["cell"]["corruption"], one["cell"]["model"]): one["best"]["error_min"] for one in records}
     corruptions, models = (list(dict.fromkeys(names)) for names in zip(*best, strict=True))
@@ -126,7 +126,7 @@ def render_nuclear(records: list[dict], folder: Path) -> str:
     return markdown_table(["corruption", *models], rows)
 
 
-def render_neighbors(records: list[dict], folder: Path) -> str:
+def render_neighbors(records: list[dict], _folder: Path) -> str:
     """Return the errors on ORL by the number of neighbours beside the paper's."""
     found = {one["cell"]["n_neighbors"]: one["best"] for one in records}
     rows = [
@@ -244,7 +244,7 @@ def render_alignment(records: list[dict], folder: Path) -> str:
     return markdown_table(["digits", "paper", "normalised Laplacian", "combinatorial", "samples"], rows)
 
 
-def render_times(records: list[dict], folder: Path) -> str:
+def render_times(records: list[dict], _folder: Path) -> str:
     """Return seconds and steps beside the paper's, and the ratio to the nuclear-norm models."""
     found = {(one["cell"]["data"], one["cell"]["model"]): one for one in records}
     rows = []

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from frpcag.atomic import atomic_file
+from frpcag.runtime.atomic import atomic_file
 
 RECORDS = "records.jsonl"
 Measure = Callable[[dict], tuple[dict, dict[str, np.ndarray]]]

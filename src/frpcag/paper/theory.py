@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from frpcag.baselines import BASELINES, preprocess
-from frpcag.bench.clustering import (
+from frpcag.data import load_dataset
+from frpcag.graphs import build_graph
+from frpcag.insight import alignment_ratio, graph_basis, graph_covariance, shape_interaction, vector_alignment
+from frpcag.linalg.factorize import gram_svd
+from frpcag.paper.clustering import (
     kmeans_runs,
     low_rank_points,
     low_rank_tries,
@@ -14,7 +18,7 @@ from frpcag.bench.clustering import (
     sample_graph,
     scores,
 )
-from frpcag.bench.grid import (
+from frpcag.paper.grid import (
     FEW_GRAPH_WEIGHTS,
     FEW_SPARSE_WEIGHTS,
     GRAPH_TYPES,
@@ -24,10 +28,6 @@ from frpcag.bench.grid import (
     corrupt,
     load_set,
 )
-from frpcag.data import load_dataset
-from frpcag.factorize import gram_svd
-from frpcag.graphs import build_graph
-from frpcag.inspect import alignment_ratio, graph_basis, graph_covariance, shape_interaction, vector_alignment
 from frpcag.problem import Problem
 from frpcag.solvers import solve
 

@@ -7,11 +7,11 @@ from time import perf_counter
 
 import numpy as np
 
-from frpcag.background import BackgroundSeparator
 from frpcag.baselines import BASELINES
-from frpcag.bench.figures import cell_arrays, markdown_table, new_figure, percent, save
 from frpcag.data import load_dataset
 from frpcag.evaluate.foreground import best_threshold
+from frpcag.paper.figures import cell_arrays, markdown_table, new_figure, percent, save
+from frpcag.video.separator import BackgroundSeparator
 
 Array = np.ndarray
 

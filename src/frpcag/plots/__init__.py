@@ -4,8 +4,8 @@ from frpcag.plots.alignment import plot_alignment, plot_graph_covariance, plot_s
 from frpcag.plots.clusters import plot_embedding
 from frpcag.plots.frames import plot_contact_sheet, plot_image_grid, plot_outlier_map
 from frpcag.plots.frequencies import plot_attenuation, plot_frequency_energy, plot_graph_spectrum
+from frpcag.plots.gamma_grid import plot_gamma_grid
 from frpcag.plots.outliers import plot_outlier_shares
-from frpcag.plots.paths import plot_gamma_grid, plot_gamma_path
 from frpcag.plots.spectra import plot_history, plot_singular_values
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "plot_embedding",
     "plot_frequency_energy",
     "plot_gamma_grid",
-    "plot_gamma_path",
     "plot_graph_covariance",
     "plot_graph_spectrum",
     "plot_history",

@@ -1,4 +1,4 @@
-"""A number over gammas: along one of them, or over a grid of both."""
+"""A number over a grid of both gammas."""
 
 from __future__ import annotations
 
@@ -7,46 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from frpcag.plots.style import GREY, TEXT_SIZE, axes_or_new, dress, next_look
-
-
-def plot_gamma_path(gammas: Any, values: Any, *, name: str = "gamma", ylabel: str, ax: Axes | None = None) -> Axes:
-    """Draw an error, a rank or any other number along a path of gammas.
-
-    Parameters
-    ----------
-    gammas : array-like of shape (m,)
-        On a logarithmic scale; a gamma of 0 is left out.
-    values : array-like of shape (m,)
-        The number at each of them; NaN leaves a hole.
-    name : str, default="gamma"
-        Name of the gamma.
-    ylabel : str
-        Name of the number.
-    ax : Axes or None, default=None
-        Where to draw; call again with the same one to compare. A new one by default.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots import plot_gamma_path
-    >>> ax = plot_gamma_path([0.1, 1.0, 10.0], [30, 12, 4], name="gamma1", ylabel="rank")
-    >>> ax.get_xscale(), ax.get_ylabel()
-    ('log', 'rank')
-    >>> plt.close(ax.figure)
-    """
-    gammas, values = np.asarray(gammas, dtype=float), np.asarray(values, dtype=float)
-    if gammas.ndim != 1 or gammas.shape != values.shape:
-        raise ValueError(f"values has shape {values.shape}; it must hold one number for each of {len(gammas)} gammas.")
-    ax = axes_or_new(ax)
-    positive = gammas > 0
-    ax.plot(gammas[positive], values[positive], ms=4, lw=1.2, **next_look(ax))
-    ax.set_xscale("log")
-    return dress(ax, xlabel=name, ylabel=ylabel)
+from frpcag.plots.style import GREY, TEXT_SIZE, axes_or_new, dress
 
 
 def plot_gamma_grid(gammas1: Any, gammas2: Any, values: Any, *, label: str, ax: Axes | None = None) -> Axes:

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.factorize import gram_svd
 from frpcag.graphs import Graph
-from frpcag.inspect import (
+from frpcag.insight import (
     Bound,
     GraphQuality,
     OutlierShares,
@@ -27,6 +26,7 @@ from frpcag.inspect import (
     theorem_bound,
     vector_alignment,
 )
+from frpcag.linalg.factorize import gram_svd
 from frpcag.problem import certificate
 from frpcag.report.fit import Fit
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frpcag.inspect import shape_interaction
+from frpcag.insight import shape_interaction
 from frpcag.report.diagnostics import Diagnostics, corruption, shown_samples
 from frpcag.report.fit import Fit
 

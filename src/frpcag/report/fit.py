@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frpcag.graphs import Graph
-from frpcag.inspect import OutlierShares
+from frpcag.insight import OutlierShares
 from frpcag.problem import Problem
 
 Array = np.ndarray
@@ -70,10 +70,10 @@ class Fit:
     n_neighbors : int
     labels : ndarray of shape (n_samples,), optional
     feature_names : sequence of str, optional
-    shape : (int, int), optional
+    feature_shape : (int, int), optional
         Height and width of the image behind a row.
     pictures : Pictures, optional
-        What to show instead of the rows as images of ``shape``: the frames of a video.
+        What to show instead of the rows as images of ``feature_shape``: the frames of a video.
     numbers : sequence of int, optional
         What the samples are called, where they are but some frames of a video; 0, 1, ... by default.
     shares : OutlierShares, optional
@@ -110,7 +110,7 @@ class Fit:
     n_neighbors: int = 10
     labels: Array | None = None
     feature_names: Sequence[str] | None = None
-    shape: tuple[int, int] | None = None
+    feature_shape: tuple[int, int] | None = None
     pictures: Pictures | None = None
     numbers: Sequence[int] | None = None
     shares: OutlierShares | None = None
@@ -127,7 +127,7 @@ class Fit:
     def of_model(cls, model: Any, **more: Any) -> Fit:
         """Return what a fitted :class:`~frpcag.FRPCAG` holds; ``more`` overrides or adds fields."""
         if hasattr(model.low_rank_, "cpu"):  # fitted on tensors
-            from frpcag import gpu
+            from frpcag.engines import torch as gpu
 
             model = gpu.to_host(model)
         names = getattr(model, "feature_names_in_", None)
@@ -148,7 +148,7 @@ class Fit:
             "huber_delta": model.huber_delta,
             "n_neighbors": model.n_neighbors,
             "feature_names": None if names is None else list(names),
-            "shape": model.feature_shape,
+            "feature_shape": model.feature_shape,
             "certificate": {
                 "relative_gap": model.duality_gap_,
                 "tol": model.tol,
@@ -186,7 +186,13 @@ class Fit:
         """The problem that was solved, on the centred and scaled data; missing entries as predicted."""
         L1, L2 = (G.laplacian if G is not None else None for G in (self.sample_graph, self.feature_graph))
         return Problem(
-            self._solved(self.U + self.S), L1, L2, self.gamma1, self.gamma2, loss=self.loss, delta=self.huber_delta
+            self._solved(self.U + self.S),
+            L1,
+            L2,
+            self.gamma1,
+            self.gamma2,
+            loss=self.loss,
+            huber_delta=self.huber_delta,
         )
 
     @cached_property

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
 
-from frpcag.inspect import OutlierShares
+from frpcag.insight import OutlierShares
 from frpcag.report.figures import data_address
 from frpcag.report.fit import Fit, Pictures
 
@@ -25,7 +26,7 @@ def picture_browser(fit: Fit, shares: OutlierShares, *, limit: int = MAX_PICTURE
     Parameters
     ----------
     fit : Fit
-        With ``pictures``, or with ``shape`` and rows that are images.
+        With ``pictures``, or with ``feature_shape`` and rows that are images.
     shares : OutlierShares
         Of its samples.
     limit : int
@@ -70,9 +71,9 @@ def picture_browser(fit: Fit, shares: OutlierShares, *, limit: int = MAX_PICTURE
 
 
 def _rows_as_images(fit: Fit) -> Pictures | None:
-    if fit.shape is None or fit.shape[0] * fit.shape[1] != fit.n_features:
+    if fit.feature_shape is None or math.prod(fit.feature_shape) != fit.n_features:
         return None
-    U, S = (A.reshape(-1, *fit.shape) for A in (fit.U, fit.S))
+    U, S = (A.reshape(-1, *fit.feature_shape) for A in (fit.U, fit.S))
     return Pictures({"X, as given": _Sum(U, S), "U, cleaned": U, "S, corruption": S}, signed=("S, corruption",))
 
 

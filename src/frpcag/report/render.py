@@ -12,12 +12,12 @@ from typing import Any
 
 import jinja2
 
-from frpcag.atomic import atomic_file
 from frpcag.report import words
 from frpcag.report.diagnostics import corruption, diagnose
 from frpcag.report.figures import DARK, LIGHT, draw_figures
 from frpcag.report.fit import Fit
 from frpcag.report.pictures import MAX_PICTURES, picture_browser
+from frpcag.runtime.atomic import atomic_file
 
 SECTIONS = ("summary", "browser", "tables", "plots", "theory", "about")
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
+import socket
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+from contextlib import suppress
+from http.server import ThreadingHTTPServer
+from threading import Condition, Lock
+from time import monotonic
 from typing import Any, Protocol
+
+from frpcag.report.requests import RequestHandler, Superseded
+
+__all__ = ["HOST", "ExplorerServer", "Session", "Superseded"]
 
 logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
-# A move is four numbers.
-_MAX_BODY = 4096
-
-
-class Superseded(Exception):
-    """A newer move has come, or the server is ending; the result is of no use."""
+# Connections at a time: a browser opens six to a server.
+_MOST_CONNECTIONS = 32
+# Seconds that a request may take to come in, and that the last answers get when the server ends.
+_MOST_SECONDS, _GRACE = 10.0, 2.0
+_BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
 
 class Session(Protocol):
@@ -46,7 +51,8 @@ class ExplorerServer(ThreadingHTTPServer):
 
     It listens on 127.0.0.1. The address holds a secret, so that other users of this machine and other web sites cannot
     guess it. Requests are refused whose ``Host`` is another name (rebound DNS), or whose ``Origin`` or
-    ``Sec-Fetch-Site`` say that they come from another site.
+    ``Sec-Fetch-Site`` say that they come from another site. A connection carries one request, which must come in within
+    ten seconds; when 32 are open, the oldest that has not sent its request makes room for the next.
 
     Parameters
     ----------
@@ -56,15 +62,20 @@ class ExplorerServer(ThreadingHTTPServer):
         Where to listen; 0 picks a free one.
     """
 
-    daemon_threads = False  # server_close waits for the last answer
+    daemon_threads, block_on_close = True, False  # end() waits for them itself, and not for ever
+    request_queue_size = 128
 
     def __init__(self, session: Session, *, port: int = 0) -> None:
-        super().__init__((HOST, port), _Handler)
+        super().__init__((HOST, port), RequestHandler)
         self.session = session
         self.secret = secrets.token_urlsafe(24)
         self._page: bytes | None = None
         self._working, self._counting = Lock(), Lock()
         self._latest, self._ending = 0, False
+        # When each connection was opened, and those whose request is still coming in.
+        self._open: dict[socket.socket, float] = {}
+        self._reading: set[socket.socket] = set()
+        self._changed = Condition()
 
     @property
     def address(self) -> str:
@@ -82,13 +93,71 @@ class ExplorerServer(ThreadingHTTPServer):
             self.end()
 
     def end(self) -> None:
-        """Stop the work under way and close; call from a thread other than the one that serves, or after it."""
+        """Stop the work under way and close; call from a thread other than the one that serves, or after it.
+
+        Whoever has not sent a request is hung up on; answers under way get two seconds.
+        """
         self._ending = True
         self.server_close()
+        with self._changed:
+            for request in self._reading:
+                _hang_up(request, socket.SHUT_RD)
+            if not self._changed.wait_for(lambda: not self._open, _GRACE):
+                for request in self._open:
+                    _hang_up(request, socket.SHUT_RDWR)
+                self._changed.wait_for(lambda: not self._open, _GRACE)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own, if there is room for it."""
+        with self._changed:
+            if len(self._open) >= _MOST_CONNECTIONS:
+                waiting = [other for other in self._open if other in self._reading]
+                if not waiting:
+                    request.setblocking(False)
+                    with suppress(OSError):
+                        request.send(_BUSY)
+                    super().shutdown_request(request)
+                    return
+                self._drop(waiting[0])
+            self._open[request] = monotonic()
+            self._reading.add(request)
+        super().process_request(request, client_address)
+
+    def request_read(self, request: socket.socket) -> None:
+        """Note that all of a request has come: from here on its answer takes the time it takes."""
+        with self._changed:
+            self._reading.discard(request)
+
+    def service_actions(self) -> None:
+        """Hang up on those whose request takes too long; called between connections."""
+        now = monotonic()
+        with self._changed:
+            for request in [other for other in self._reading if now - self._open[other] > _MOST_SECONDS]:
+                self._drop(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        super().shutdown_request(request)
+        with self._changed:
+            self._open.pop(request, None)
+            self._reading.discard(request)
+            self._changed.notify_all()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what broke a connection; a client that leaves is no news for the terminal."""
+        logger.debug("a connection from %s broke", client_address, exc_info=True)
+
+    def _drop(self, request: socket.socket) -> None:
+        """Hang up, and let the thread that reads find out; call with ``_changed`` held."""
+        self._reading.discard(request)
+        self._open.pop(request, None)
+        _hang_up(request, socket.SHUT_RDWR)
 
     def page(self) -> bytes:
         """Return the page, drawn when it is first asked for; a page opened again starts anew."""
         with self._working:
+            if self._ending:
+                raise Superseded
             if self._page is None:
                 self._page = self.session.page().encode()
             return self._page
@@ -103,7 +172,7 @@ class ExplorerServer(ThreadingHTTPServer):
     def diagnose(self, move: dict[str, Any]) -> dict[str, Any]:
         """Give the rest for a move that was solved, while it is the latest."""
         ticket = move.get("ticket")
-        if not isinstance(ticket, int):
+        if type(ticket) is not int:
             raise ValueError("ticket is missing; send the one that solve gave.")
         return self._work(self.session.diagnose, move, ticket)
 
@@ -117,84 +186,6 @@ class ExplorerServer(ThreadingHTTPServer):
             return work(move, check)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: ExplorerServer
-    server_version, sys_version = "frpcag", ""
-
-    def do_GET(self) -> None:
-        """Serve the page."""
-        if self._refused():
-            return
-        if self.path != f"/{self.server.secret}/":
-            self._json(404, {"error": "there is nothing here; open the address that frpcag explore printed."})
-            return
-        self._send(200, self.server.page(), "text/html; charset=utf-8")
-
-    def do_POST(self) -> None:
-        """Answer a move of the sliders."""
-        if self._refused():
-            return
-        actions = {f"/{self.server.secret}/{name}": name for name in ("solve", "diagnose")}
-        if self.path not in actions:
-            self._json(404, {"error": "there is nothing here."})
-            return
-        try:
-            answer = getattr(self.server, actions[self.path])(self._move())
-        except Superseded:
-            self._json(409, {"error": "a newer move has come."})
-        except ValueError as error:
-            self._json(400, {"error": str(error)})
-        except Exception:
-            logger.exception("%s failed", actions[self.path])
-            self._json(500, {"error": "the solve failed; the reason is in the terminal."})
-        else:
-            self._json(200, answer)
-
-    def _refused(self) -> bool:
-        """Answer 403 to whoever is not this page, or a person who typed its address."""
-        names = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
-        host, origin = self.headers.get("Host"), self.headers.get("Origin")
-        site = self.headers.get("Sec-Fetch-Site", "none")
-        if host in names and origin in (None, f"http://{host}") and site in ("none", "same-origin"):
-            return False
-        self._json(403, {"error": "requests from other sites and under other names are refused."})
-        return True
-
-    def _move(self) -> dict[str, Any]:
-        if self.headers.get_content_type() != "application/json":
-            raise ValueError("the request must be application/json.")
-        length = self.headers.get("Content-Length", "")
-        if not (length.isdecimal() and int(length) <= _MAX_BODY):
-            raise ValueError(f"the request must have a length of at most {_MAX_BODY} bytes.")
-        try:
-            move = json.loads(self.rfile.read(int(length)))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise ValueError("the request is not JSON.") from error
-        if not isinstance(move, dict):
-            raise ValueError("the request must be a JSON object.")
-        return move
-
-    def _json(self, status: int, answer: dict[str, Any]) -> None:
-        self._send(status, json.dumps(answer, allow_nan=False).encode(), "application/json")
-
-    def _send(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        for name, value in (
-            ("Content-Type", kind),
-            ("Content-Length", str(len(body))),
-            ("Cache-Control", "no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("X-Frame-Options", "DENY"),
-            ("Cross-Origin-Resource-Policy", "same-origin"),
-            ("Referrer-Policy", "no-referrer"),
-        ):
-            self.send_header(name, value)
-        self.end_headers()
-        try:
-            self.wfile.write(body)
-        except (BrokenPipeError, ConnectionResetError):
-            logger.debug("the page has gone")
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log to the library's logger, not to stderr."""
-        logger.debug(format, *args)
+def _hang_up(request: socket.socket, how: int) -> None:
+    with suppress(OSError):  # the other side was faster
+        request.shutdown(how)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.inspect import OutlierShares
+from frpcag.insight import OutlierShares
 from frpcag.report.diagnostics import Diagnostics, GraphNumbers
 from frpcag.report.fit import Fit
 

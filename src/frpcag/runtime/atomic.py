@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from frpcag.runtime.signals import hold_signals
+
 logger = logging.getLogger(__name__)
 
 RUN_FILE = "run.json"
@@ -35,7 +37,8 @@ def atomic_file(path: str | os.PathLike) -> Iterator[Path]:
         yield partial
         partial.replace(target)
     finally:
-        partial.unlink(missing_ok=True)
+        with hold_signals():
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -63,9 +66,9 @@ def atomic_folder(path: str | os.PathLike, *, overwrite: bool = False) -> Iterat
     Notes
     -----
     Any exception, ``KeyboardInterrupt`` included, removes the temporary folder and leaves what was at
-    ``path``. A rename puts the new folder in place. To replace an old one takes two renames, since
-    operating systems do not swap folders portably: a power cut between them leaves both folders whole,
-    under other names.
+    ``path``; signals wait while it is removed or put in place. A rename puts the new folder in place. To
+    replace an old one takes two renames, since operating systems do not swap folders portably: a power cut
+    between them leaves both folders whole, under other names.
 
     Examples
     --------
@@ -85,12 +88,14 @@ def atomic_folder(path: str | os.PathLike, *, overwrite: bool = False) -> Iterat
         partial.mkdir()
         yield partial
         _check_free(target, overwrite)
-        _put_in_place(partial, target)
+        with hold_signals():
+            _put_in_place(partial, target)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        for parent in made:
-            with suppress(OSError):  # not empty: someone else uses it by now
-                parent.rmdir()
+        with hold_signals():
+            shutil.rmtree(partial, ignore_errors=True)
+            for parent in made:
+                with suppress(OSError):  # not empty: someone else uses it by now
+                    parent.rmdir()
         raise
 
 

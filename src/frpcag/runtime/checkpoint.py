@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.cluster import Layout
+from frpcag.runtime.tasks import Layout
 
 Array = np.ndarray
 

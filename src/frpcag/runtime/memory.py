@@ -16,7 +16,7 @@ _USUAL_ARRAYS = 5
 _BLOCKS = 96 * 2**20
 # Each neighbour of a node: edges found from both ends, as weights and as a Laplacian, and copies while they are built.
 _BYTES_PER_NEIGHBOR = 120
-# Rows and columns of the solver's arrays are padded to whole tiles (frpcag.backends.numba_kernels).
+# Rows and columns of the solver's arrays are padded to whole tiles (frpcag.backends.numba.kernels).
 _TILE, _LANES = 64, 16
 # Of the smaller side, squared: the Gram matrix and its eigenvectors, in float64. Larger sides are sketched.
 _GRAM_SIDE, _GRAM_BYTES = 4096, 32
@@ -44,7 +44,7 @@ def needed_bytes(n: int, p: int, dtype: Any = np.float64, n_neighbors: int = 10,
 
     Examples
     --------
-    >>> from frpcag.memory import needed_bytes
+    >>> from frpcag.runtime.memory import needed_bytes
     >>> round(needed_bytes(70_000, 784, "float32") / 2**30, 2)
     1.2
     """
@@ -111,7 +111,7 @@ def in_words(n_bytes: int) -> str:
 
     Examples
     --------
-    >>> from frpcag.memory import in_words
+    >>> from frpcag.runtime.memory import in_words
     >>> in_words(3 * 2**30), in_words(700), in_words(2**43)
     ('3.0 GiB', '700 bytes', '8.0 TiB')
     """

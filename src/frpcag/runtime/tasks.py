@@ -189,15 +189,16 @@ def add_up(parts: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return tuple(add_up(column) for column in zip(*parts, strict=True))
     if isinstance(first, Maximum):
-        return Maximum(max(part.value for part in parts))
-    return sum(parts[1:], start=first)
+        return Maximum(np.fmax.reduce([part.value for part in parts]))
+    with np.errstate(over="ignore", invalid="ignore"):  # whoever reads the sum refuses what has left the range
+        return sum(parts[1:], start=first)
 
 
 @dataclass(frozen=True)
 class Maximum:
-    """A number of which a tree of sums takes the largest."""
+    """A number, or an array of them, of which a tree of sums takes the largest."""
 
-    value: float
+    value: Any
 
 
 def _stack(pieces: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:

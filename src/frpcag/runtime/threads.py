@@ -86,7 +86,7 @@ def block_pool(
 
     Examples
     --------
-    >>> from frpcag.threads import block_pool
+    >>> from frpcag.runtime.threads import block_pool
     >>> with block_pool(2) as run:
     ...     run(lambda block: block + 1, range(3))
     [1, 2, 3]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from typing import Any
 
-from frpcag.backends import Backend
-from frpcag.problem import Array, Problem, lipschitz
+from frpcag.backends import Backend, StepScalars
+from frpcag.problem import Array, Problem
+from frpcag.solvers.momentum import Momentum
+from frpcag.solvers.step_size import lipschitz
 from frpcag.solvers.stopping import Solution, Stop
 
 
@@ -25,7 +27,7 @@ def fista(
     problem : Problem
         What to solve.
     backend : Backend
-        Who does the arithmetic.
+        What computes the steps.
     stop : Stop
         When to end.
     restart : bool, default=True
@@ -47,19 +49,14 @@ def fista(
     """
     beta = lipschitz(problem, bound=step)
     state = backend.load(problem, step=1 / beta if beta > 0 else 1.0, U0=U0)
-    t, n_iter = getattr(state, "start", (1.0, 0))  # a state read from a checkpoint goes on where it was saved
+    t, n_iter = backend.resume(state)
+    momentum = Momentum(t, restart)
     status = "max_iter"
     try:
         while n_iter < stop.max_iter:
-            if hasattr(backend, "advance"):
-                n_steps = stop.steps_unseen(n_iter)
-                scalars, t = backend.advance(state, n_steps, t=t, restart=restart)
-                n_iter += n_steps
-            else:
-                t_next = (1 + sqrt(1 + 4 * t * t)) / 2
-                scalars = backend.step(state, momentum=(t - 1) / t_next)
-                t = 1.0 if restart and scalars.restart > 0 else t_next
-                n_iter += 1
+            n_steps = stop.steps_unseen(n_iter)
+            scalars = _advance(backend, state, momentum, n_steps)
+            n_iter += n_steps
             if stop(n_iter, scalars, lambda: backend.gap(state)):
                 status = "converged"
                 break
@@ -70,5 +67,19 @@ def fista(
         # Every U is feasible, so what is there now is a valid answer with its own certificate.
         status = "interrupted"
     certified = stop.history["n_iter"] and stop.history["n_iter"][-1] == n_iter and status != "interrupted"
-    last = None if certified else backend.gap(state)
-    return stop.finish(last, U=backend.unload(state), n_iter=n_iter, status=status, backend=backend.name)
+    if not certified:
+        stop.record(n_iter, backend.gap(state))
+    slope = backend.slope(state) if stop.rounding_shows() else None
+    return stop.finish(U=backend.unload(state), n_iter=n_iter, status=status, backend=backend.name, slope=slope)
+
+
+def _advance(backend: Backend, state: Any, momentum: Momentum, n_steps: int) -> StepScalars:
+    """Do several steps; return the scalars of the last."""
+    if (done := backend.run_on_device(state, n_steps, t=momentum.t, restart=momentum.restart)) is not None:
+        scalars, momentum.t = done
+        return scalars
+    for _ in range(n_steps):
+        scalars = backend.step(state, momentum=momentum.weight)
+        momentum.update(scalars.restart)
+        backend.keep(state, t=momentum.t)
+    return scalars

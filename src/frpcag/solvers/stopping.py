@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, log, nan
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import StepScalars
 from frpcag.problem import Array, Certificate
 
 STOPS = ("gap", "change")
+
+
+class CertificateWarning(ConvergenceWarning):
+    """The solver met its tolerance, but rounding the result to its dtype leaves a larger gap, the one reported.
+
+    Parameters
+    ----------
+    message : str
+        The gap, and what to change.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class Progress(NamedTuple):
@@ -37,7 +52,8 @@ class Solution:
     n_iter : int
         Steps done.
     gap : float
-        Relative duality gap at ``U``: the objective is within this share of the optimum.
+        Relative duality gap at ``U``: the objective is within this share of the optimum. It is never smaller than the
+        true one, whatever was rounded on the way; 1 where nothing can be proved.
     objective : float
         Value of Shahid et al. 2016, Eq. (1), at ``U``.
     change : float
@@ -46,10 +62,15 @@ class Solution:
         ``n_iter``, ``objective``, ``gap`` and ``change`` at every step where the gap was computed.
     converged : bool
         Whether the stopping rule was met.
-    status : {"converged", "max_iter", "stopped", "interrupted"}
-        Why it ended: the rule, the step limit, the callback, or Ctrl-C.
+    status : {"converged", "rounded", "max_iter", "stopped", "interrupted"}
+        Why it ended: the rule; the rule, but rounding ``U`` to its dtype has left a larger gap; the step limit; the
+        callback; or Ctrl-C.
     backend : str
-        Name of the backend that did the work.
+        Name of the backend that computed it.
+    certificate : Certificate
+        What is proved about ``U``, in parts.
+    slope : ndarray of shape (n_samples, n_features) or None
+        Gradient of the graph terms at ``U``, where rounding ``U`` to other units would show without it.
     """
 
     U: Array
@@ -61,6 +82,39 @@ class Solution:
     converged: bool
     status: str
     backend: str
+    certificate: Certificate
+    slope: Array | None = None
+
+    def settle(self, at: Certificate, *, stop: str, tol: float, stacklevel: int = 3) -> None:
+        """Take over what is proved after ``U`` was rounded; warn where that no longer meets the rule."""
+        self.certificate, self.gap, self.objective, self.slope = at, at.gap, at.objective, None
+        for name in ("gap", "objective"):
+            self.history[name] = np.append(self.history[name][:-1], getattr(self, name))
+        if stop == "gap" and self.converged and self.gap > tol:
+            self.converged, self.status = False, "rounded"
+            warnings.warn(
+                f"rounding the result to the dtype and units of X leaves a relative duality gap of {self.gap:.3g}, "
+                f"tol={tol:g}; pass float64, or data without their large common level; multiply tiny data.",
+                CertificateWarning,
+                stacklevel=stacklevel,
+            )
+
+
+class SolveInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a solve; ``solution`` is the valid, certified result so far.
+
+    Parameters
+    ----------
+    solution : Solution
+        With ``status="interrupted"``.
+    """
+
+    def __init__(self, solution: Solution) -> None:
+        super().__init__(
+            f"interrupted after {solution.n_iter} steps, at a relative duality gap of {solution.gap:.2g}; the result "
+            "so far is valid."
+        )
+        self.solution = solution
 
 
 @dataclass
@@ -75,19 +129,22 @@ class Stop:
     tol: float
     max_iter: int
     callback: Callable[[Progress], object] | None = None
+    posed: Callable[[Certificate], Certificate] = lambda at: at  # in the units of the problem that was posed
+    room: Callable[[Certificate], float] = lambda at: 0.0  # what rounding U afterwards will add to the excess
     check_every: int = 10
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"n_iter": [], "objective": [], "gap": [], "change": []}
     )
     stopped: bool = False
     change: float = nan
+    last: Certificate = field(default_factory=lambda: Certificate(nan, nan))
     _next_check: int = 1
 
     def __call__(self, n_iter: int, scalars: StepScalars, certify: Callable[[], Certificate]) -> bool:
         """Say whether the rule is met after step ``n_iter``; the gap is computed only when it is due."""
         self.change = scalars.change / scalars.norm if scalars.norm > 0 else 0.0
         if self.rule == "gap":
-            met = n_iter >= self._next_check and self.record(n_iter, certify()) <= self.tol
+            met = n_iter >= self._next_check and self.record(n_iter, certify()) <= self._target()
         else:
             met = self.change < self.tol
         if self.callback is not None:
@@ -104,27 +161,35 @@ class Stop:
 
     def record(self, n_iter: int, at: Certificate) -> float:
         """Note the certificate of step ``n_iter``, plan the next one, and return the gap."""
-        seen = {"n_iter": n_iter, "objective": at.objective, "gap": at.gap, "change": self.change}
+        seen = {"n_iter": n_iter, "objective": self.posed(at).objective, "gap": at.gap, "change": self.change}
         for key, value in seen.items():
             self.history[key].append(value)
+        self.last = at
         self._next_check = n_iter + self._steps_left(at.gap)
         return at.gap
+
+    def _target(self) -> float:
+        """Return the tolerance less what rounding is going to take of it, half of it at most."""
+        whole = self.last.objective
+        room = min(self.room(self.last), self.tol / 2 * whole)
+        return self.tol - room / whole if whole > 0 else self.tol
 
     def _steps_left(self, gap: float) -> int:
         # A certificate costs about one step. The gap falls roughly geometrically, so the last two say when
         # the next one is worth it.
-        gaps, steps = self.history["gap"], self.history["n_iter"]
-        if len(gaps) < 2 or not gaps[-2] > gap > 0 or self.tol <= 0 or gap <= self.tol:
+        gaps, steps, target = self.history["gap"], self.history["n_iter"], self._target()
+        if len(gaps) < 2 or steps[-1] == steps[-2] or not gaps[-2] > gap > 0 or target <= 0 or gap <= target:
             return self.check_every
         rate = log(gaps[-2] / gap) / (steps[-1] - steps[-2])
-        return min(max(ceil(log(gap / self.tol) / rate), 2), self.check_every)
+        return min(max(ceil(log(gap / target) / rate), 2), self.check_every)
 
-    def finish(
-        self, U_certificate: Certificate | None, *, U: Array, n_iter: int, status: str, backend: str
-    ) -> Solution:
+    def rounding_shows(self) -> bool:
+        """Say whether rounding will move the last certificate visibly."""
+        at = self.last
+        return self.room(at) > 0.01 * max(at.excess, self.tol * at.objective)
+
+    def finish(self, *, U: Array, n_iter: int, status: str, backend: str, slope: Array | None = None) -> Solution:
         """Return the solution, certified at its last step."""
-        if U_certificate is not None:
-            self.record(n_iter, U_certificate)
         return Solution(
             U=U,
             n_iter=n_iter,
@@ -135,4 +200,6 @@ class Stop:
             converged=status == "converged",
             status=status,
             backend=backend,
+            certificate=self.last,
+            slope=slope,
         )

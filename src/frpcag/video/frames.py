@@ -42,7 +42,7 @@ class FrameSource:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.data.video import FrameSource
+    >>> from frpcag.video.frames import FrameSource
     >>> clip = np.zeros((10, 4, 6), np.uint8)
     >>> [frame.shape for frame in FrameSource(clip, every=4, resize=0.5)]
     [(2, 3), (2, 3), (2, 3)]
@@ -153,7 +153,7 @@ def read_frames(source: Any, **options: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.data.video import read_frames
+    >>> from frpcag.video.frames import read_frames
     >>> read_frames(np.zeros((10, 4, 6), np.uint8), max_frames=3).shape
     (3, 4, 6)
     """
@@ -188,7 +188,7 @@ def sample_frames(frames: Any, limit: int | None, *, callback=None) -> tuple[Arr
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.data.video import sample_frames
+    >>> from frpcag.video.frames import sample_frames
     >>> sample, step, n_seen = sample_frames(np.arange(10).reshape(10, 1, 1), 4)
     >>> sample.ravel(), step, n_seen
     (array([0, 4, 8]), 4, 10)
@@ -228,7 +228,7 @@ def video_writer(path: str | os.PathLike, *, fps: float = 25.0) -> Iterator[Any]
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    >>> from frpcag.data.video import read_frames, video_writer
+    >>> from frpcag.video.frames import read_frames, video_writer
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "clip.mp4")
     ...     with video_writer(path, fps=10) as write:
@@ -272,7 +272,7 @@ def _av():
 
 
 def _pillow():
-    from PIL import Image  # comes with matplotlib
+    from PIL import Image
 
     return Image
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from frpcag.threads import block_pool
+from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
@@ -47,7 +47,7 @@ def foreground_score(S: Array, noise: float | Array, *, n_jobs: int | None = Non
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.masks import foreground_score
+    >>> from frpcag.video.masks import foreground_score
     >>> S = np.zeros((1, 40, 40), np.float32)
     >>> S[0, 10:30, 10:30] = 50
     >>> score = foreground_score(S, 2.0)

@@ -12,14 +12,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from frpcag.estimators.saved import SavedModel
+from frpcag.estimators.whole import whole_fit
 from frpcag.graphs import build_graph
 from frpcag.graphs.weights import edges_to_matrix
-from frpcag.masks import LEVEL, foreground_score
-from frpcag.memory import require_memory
 from frpcag.problem import Problem
-from frpcag.saved import SavedModel
-from frpcag.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
+from frpcag.runtime.memory import require_memory
 from frpcag.solvers import Progress, solve
+from frpcag.video.masks import LEVEL, foreground_score
+from frpcag.video.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
 
 Array = np.ndarray
 
@@ -56,7 +57,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         Weight of the graph, in units of one over the grey levels of the frames. A background pixel may leave the mean
         of its neighbour frames by ``1 / (2 gamma1)``. "auto" is 0.4 over the noise of the clip.
     threshold : "auto" or float, default="auto"
-        Score from which on a pixel is foreground, in noise levels; see :func:`frpcag.masks.foreground_score`.
+        Score from which on a pixel is foreground, in noise levels; see :func:`frpcag.video.masks.foreground_score`.
     tol : float, default=0.05
         Relative duality gap at which to stop.
     max_iter : int, default=30
@@ -151,6 +152,11 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         BackgroundSeparator
             The fitted estimator.
         """
+        with whole_fit(self) as fresh:
+            fresh._fit(frames)
+        return self
+
+    def _fit(self, frames) -> None:
         frames = _check_frames(frames)
         if len(frames) < 2:
             raise ValueError("frames holds one frame; a background needs at least two to compare.")
@@ -169,12 +175,12 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         least = LEAST_NOISE * (float(frames.max()) - float(frames.min())) or 1.0
         rows = spread(n, NOISE_FRAMES)
         some = planes[:, :: max(1, planes.shape[1] // NOISE_PIXELS)]
-        noise = max(float(np.median(noise_map(some, rows, near[rows], n_jobs=self.n_jobs))), least)
-        self.gamma1_ = float(_choice("gamma1", self.gamma1, TIGHTNESS / noise))
+        level = max(float(np.median(noise_map(some, rows, near[rows], n_jobs=self.n_jobs))), least)
+        self.gamma1_ = float(_choice("gamma1", self.gamma1, TIGHTNESS / level))
         self.threshold_ = float(_choice("threshold", self.threshold, LEVEL))
         self.n_iter_, self.duality_gap_ = 0, 0.0
         first = self._solve(planes, None, None)
-        score = foreground_score(frames - first.reshape(frames.shape), noise, n_jobs=self.n_jobs)
+        score = foreground_score(frames - first.reshape(frames.shape), level, n_jobs=self.n_jobs)
         moving = (score > self.threshold_).reshape(planes.shape[:2])
         if moving.all():  # a threshold near zero: what is all foreground says nothing about the background
             moving[:] = False
@@ -192,7 +198,6 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         self.mask_ = self._mask(self.foreground_)
         kept = spread(n, MAX_REFERENCES)
         self._keep(self.background_[kept], max(1, round(k * len(kept) / n)))
-        return self
 
     def transform(self, frames) -> Array:
         """Return the masks of new frames against the frozen background.
@@ -269,8 +274,6 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
                     callback=self.callback,
                     U0=None if start is None else start[..., channel],
                 )
-            if solution.status == "interrupted":
-                raise KeyboardInterrupt  # half of two solves is no result
             out[..., channel] = solution.U
             self.n_iter_ += solution.n_iter
             self.duality_gap_ = max(self.duality_gap_ if channel else 0.0, solution.gap)
@@ -280,10 +283,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         self.references_, self.n_links_ = references, n_links
         self._thumbnails = shrink(references)
 
-    def _check_loaded(self) -> None:
-        for name, shape in (("references_", self.references_.shape[1:]), ("noise_map_", self.noise_map_.shape)):
-            if shape != self.frame_shape_:
-                raise ValueError(f"{name} has frames of shape {shape}, not {self.frame_shape_}")
+    def _after_load(self) -> None:
         self._keep(self.references_, self.n_links_)
 
     def _mask(self, S: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from frpcag.threads import block_pool
+from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
@@ -47,7 +47,7 @@ def nearest_frames(
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.similar_frames import nearest_frames
+    >>> from frpcag.video.similar_frames import nearest_frames
     >>> nearest_frames(np.array([[0.0], [5.0], [1.0], [6.0]]), 1).ravel()
     array([2, 3, 0, 1])
     """

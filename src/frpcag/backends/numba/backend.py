@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from frpcag.backends import numba_kernels as kernels
-from frpcag.backends.base import StepScalars
-from frpcag.problem import LOSSES, Array, Certificate, Problem, dual_bound, shrinkage, solution_box
-from frpcag.threads import count_threads
+from frpcag.backends.base import Backend, StepScalars, power_of_two, solve_bytes
+from frpcag.backends.numba import kernels as kernels
+from frpcag.problem import LOSSES, Array, Certificate, Problem, Sums, certified, shrinkage, solution_box
+from frpcag.runtime.memory import require_memory
+from frpcag.runtime.threads import count_threads
 
 # Below this many multiply-adds a step is over before a second thread has woken up.
 _SERIAL_WORK = 2_000_000
@@ -30,15 +31,16 @@ class NumbaState:
     U: Array
     Y: Array
     Y_next: Array
-    graphs: tuple[Array, ...]
+    graphs: tuple[Array, ...]  # 2 gamma1 L1 and 2 gamma2 L2, times `power_of_two` of the step
+    exact: tuple[Array, ...]  # without it, in float64
     box: tuple[float, float, Array, Array]
     sums: Array
     pool: ThreadPoolExecutor | None
     chunks: list[tuple[int, int]]
-    scratch: list[tuple[Array, ...]]
+    scratch: list[tuple[tuple[Array, ...], tuple[Array, ...]]]  # of a step and of a certificate
 
 
-class NumbaBackend:
+class NumbaBackend(Backend):
     """Fused kernels; the result is the same bit for bit with any number of threads."""
 
     name = "numba"
@@ -48,6 +50,7 @@ class NumbaBackend:
 
     def load(self, problem: Problem, *, step: float, U0: Array | None = None) -> NumbaState:
         """Copy the problem in, with neighbouring rows near each other in memory."""
+        require_memory(*solve_bytes(problem))
         dtype = problem.X.dtype
         # Neighbour rows are gathered from Y: in the order of the graph most of them are still in cache.
         order = None
@@ -58,15 +61,15 @@ class NumbaBackend:
         if problem.mask is not None:
             np.nan_to_num(U, copy=False, nan=0.0)
         n, p = X.shape
-        graphs = (
-            *_scaled(problem.L1, 2 * problem.gamma1, dtype, n, order),
-            *_scaled(problem.L2, 2 * problem.gamma2, dtype, p),
+        exact = (
+            *_scaled(problem.L1, 2 * problem.gamma1, n, order),
+            *_scaled(problem.L2, 2 * problem.gamma2, p),
         )
+        graphs = in_step_units(exact, step, dtype)
         n_tiles = n // kernels.TILE
         work = p * graphs[2].size + n * graphs[5].size
         n_threads = 1 if work < _SERIAL_WORK else min(self.n_jobs, n_tiles)
         edges = np.linspace(0, n_tiles, 1 + (1 if n_threads == 1 else min(8 * n_threads, n_tiles)), dtype=int)
-        shapes = ((p, kernels.TILE), (kernels.LANES, kernels.TILE), (kernels.TILE, p))
         return NumbaState(
             problem=problem,
             order=order,
@@ -76,21 +79,23 @@ class NumbaBackend:
             Y=_padded(U),
             Y_next=_aligned_zeros(U.shape, dtype),
             graphs=graphs,
+            exact=exact,
             box=_padded_box(problem, order, n, p),
-            sums=np.zeros((n_tiles, 5)),
+            sums=np.zeros((n_tiles, kernels.SUMS)),
             pool=ThreadPoolExecutor(n_threads) if n_threads > 1 else None,
             chunks=list(pairwise(edges)),
-            scratch=[tuple(_aligned_zeros(shape, dtype) for shape in shapes) for _ in range(n_threads)],
+            scratch=[scratch_tiles(p, dtype) for _ in range(n_threads)],
         )
 
     def step(self, state: NumbaState, *, momentum: float) -> StepScalars:
         """Do one step in one pass over X, U and Y."""
         real = state.X.dtype.type
-        numbers = tuple(map(real, (state.lam, *shrinkage(state.problem, state.lam), momentum)))
+        step = state.lam / power_of_two(state.lam)
+        numbers = tuple(map(real, (step, *shrinkage(state.problem, state.lam), momentum)))
 
         def task(tiles, scratch):
             kernels.step_rows(
-                state.X, state.Y, state.U, state.Y_next, state.graphs, scratch, *numbers, tiles, state.sums
+                state.X, state.Y, state.U, state.Y_next, state.graphs, scratch[0], *numbers, tiles, state.sums
             )
 
         _run(state, task)
@@ -98,25 +103,36 @@ class NumbaBackend:
         return StepScalars(*map(float, state.sums[:, :3].sum(axis=0)))
 
     def gap(self, state: NumbaState) -> Certificate:
-        """Return objective and dual bound at ``U``; one pass, sums in float64."""
+        """Return what is proved about ``U``; one pass, in float64."""
         problem = state.problem
         loss = LOSSES.index(problem.loss)
 
         def task(tiles, scratch):
-            kernels.gap_rows(state.X, state.U, state.graphs, scratch, loss, problem.delta, state.box, tiles, state.sums)
+            kernels.gap_rows(
+                state.X, state.U, state.exact, scratch[1], loss, problem.huber_delta, state.box, tiles, state.sums
+            )
 
         _run(state, task)
-        data, VU, VX, VV = map(float, state.sums[:, :4].sum(axis=0))
-        bound = dual_bound(problem, VX=VX, VV=VV, g=VU / 2, Vmax=float(state.sums[:, 4].max()))
-        return Certificate(data + VU / 2, bound)
+        sums, tops = state.sums[:, :6].sum(axis=0), state.sums[:, 6:].max(axis=0)
+        return certified(problem, Sums(*map(float, (*sums, *tops))))
+
+    def slope(self, state: NumbaState) -> Array:
+        """Return the gradient of the graph terms at ``U``; it overwrites ``Y``."""
+        _run(state, lambda tiles, scratch: kernels.slope_rows(state.U, state.exact, scratch[1], state.Y, tiles))
+        del state.Y_next, state.X
+        return _unpadded(state, state.Y)
 
     def unload(self, state: NumbaState) -> Array:
         """Return ``U`` in the order of the caller's rows, without padding."""
-        n, p = state.problem.X.shape
-        del state.Y_next
-        U = np.empty((n, p), state.U.dtype)
-        U[slice(None) if state.order is None else state.order] = state.U[:n, :p]
-        return U
+        state.Y_next = state.Y = state.U[:0]
+        return _unpadded(state, state.U)
+
+
+def _unpadded(state: NumbaState, A: Array) -> Array:
+    out = np.empty(state.problem.X.shape, A.dtype)
+    n, p = out.shape
+    out[slice(None) if state.order is None else state.order] = A[:n, :p]
+    return out
 
 
 def _run(state: NumbaState, task) -> None:
@@ -164,11 +180,26 @@ def _padded_box(problem: Problem, order: Array | None, n: int, p: int) -> tuple[
     return lo, hi, np.pad(rows, (0, n - len(rows))), np.pad(columns, (0, p - len(columns)))
 
 
-def _scaled(L: sp.csr_array | None, factor: float, dtype, n: int, order: Array | None = None) -> tuple[Array, ...]:
-    """Return the CSR arrays of ``factor * L``, nodes in the given order, with empty rows up to ``n``."""
+def scratch_tiles(p: int, dtype: np.dtype) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return room for a transposed tile and its gradient: of a step, and of a certificate, which is in float64."""
+    turned = _aligned_zeros((p, kernels.TILE), dtype)
+    kinds = (dtype, np.dtype(np.float64))
+    shapes = ((kernels.LANES, kernels.TILE), (kernels.TILE, p))
+    step, exact = ((turned, *(_aligned_zeros(shape, kind) for shape in shapes)) for kind in kinds)
+    return step, exact
+
+
+def _scaled(L: sp.csr_array | None, factor: float, n: int, order: Array | None = None) -> tuple[Array, ...]:
+    """Return the CSR arrays of ``factor * L``, nodes in the given order, with empty rows up to ``n``; float64."""
     if L is None or factor == 0:
-        return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype)
+        return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
     L = (L if order is None else L[order][:, order]).sorted_indices()
     ptr = np.full(n + 1, L.nnz, np.int64)
     ptr[: L.shape[0] + 1] = L.indptr
-    return ptr, L.indices.astype(np.int32), (factor * L.data).astype(dtype)
+    return ptr, L.indices.astype(np.int32), factor * L.data.astype(np.float64)
+
+
+def in_step_units(lists: tuple[Array, ...], step: float, dtype: np.dtype) -> tuple[Array, ...]:
+    """Return CSR arrays with entries times `power_of_two` of the step, in the dtype of the iterates."""
+    unit = power_of_two(step)
+    return tuple((unit * part).astype(dtype) if part.dtype == np.float64 else part for part in lists)

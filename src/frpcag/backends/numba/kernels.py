@@ -14,10 +14,12 @@ from collections.abc import Callable
 
 import numba
 
-from frpcag.backends.numba_vectors import LANES, gathered_sum, transpose_block
+from frpcag.backends.numba.vectors import LANES, gathered_sum, transpose_block
 
 # Rows per tile. A tile is transposed so that the feature gather reads whole vectors of samples.
 TILE = 64
+# Numbers that a tile of a certificate sums up.
+SUMS = 9
 
 
 # Sums may be reordered, which makes them vectors. No "nnan": missing entries are NaN in X and must stay so.
@@ -96,26 +98,34 @@ def _step_rows(X, Y, U, Y_next, graphs, scratch, lam, keep, edge, limit, momentu
 
 
 def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
-    """Do the tiles ``tiles`` of a certificate: data term, <V, U>, <V, X>, <V, V> and max |V|, in float64."""
+    """Write the nine `frpcag.problem.Sums` of the tiles ``tiles``, all in float64; so are graphs and gradient here."""
     p = U.shape[1]
     ptr1, idx1, val1, ptr2, idx2, val2 = graphs
-    Yt, Gt, G = scratch
+    Ut, Gt, G = scratch
     lo, hi, rows, columns = box
     for tile in range(tiles[0], tiles[1]):
         first = tile * TILE
-        gradient_tile(U, first, ptr1, idx1, val1, ptr2, idx2, val2, Yt, Gt, G)
-        data, VU, VX, VV, V_low, V_high = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        gradient_tile(U, first, ptr1, idx1, val1, ptr2, idx2, val2, Ut, Gt, G)
+        data, VU, VR, VV, reach, size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        # Of maxima the lowest and the highest: a chain of both is a vector operation, one of absolute values is not.
+        V_low, V_high, top_low, top_high, U_low, U_high = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for s in range(TILE):
             x, u, g = X[first + s], U[first + s], G[s]
+            low, high = lo * rows[first + s], hi * rows[first + s]
             for f in range(p):
-                seen = x[f] == x[f]
-                v = float(g[f])
-                VU += v * u[f]
-                VX += v * x[f] if seen else min(v * lo, v * hi) * rows[first + s] * columns[f]
+                v, at = g[f], float(u[f])
+                r = float(x[f]) - at
+                seen = r == r
+                below, above = low * columns[f] - at, high * columns[f] - at
+                VU += v * at
+                size += abs(at)
+                VR += v * r if seen else min(v * below, v * above)
+                reach += abs(r) if seen else max(abs(below), abs(above))
+                U_low, U_high = min(U_low, at), max(U_high, at)
+                top_low, top_high = min(top_low, v), max(top_high, v)
                 v = v if seen else 0.0
                 VV += v * v
-                V_low = min(V_low, v)
-                V_high = max(V_high, v)
+                V_low, V_high = min(V_low, v), max(V_high, v)
             if loss == 0:
                 for f in range(p):
                     r = abs(float(x[f]) - float(u[f]))
@@ -129,10 +139,24 @@ def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
                     r = abs(float(x[f]) - float(u[f]))
                     r = r if r == r else 0.0
                     data += r - delta / 2 if r > delta else r * r / (2 * delta)
-        sums[tile, 0], sums[tile, 1], sums[tile, 2], sums[tile, 3] = data, VU, VX, VV
-        sums[tile, 4] = max(-V_low, V_high)
+        sums[tile, 0], sums[tile, 1], sums[tile, 2], sums[tile, 3] = data, VU, VR, VV
+        sums[tile, 4], sums[tile, 5] = reach, size
+        sums[tile, 6], sums[tile, 7] = max(-V_low, V_high), max(-top_low, top_high)
+        sums[tile, 8] = max(-U_low, U_high)
+
+
+def _slope_rows(U, graphs, scratch, V, tiles):
+    """Write the gradient of the graph terms at ``U``, computed in float64, to the tiles ``tiles`` of ``V``."""
+    ptr1, idx1, val1, ptr2, idx2, val2 = graphs
+    Ut, Gt, G = scratch
+    for tile in range(tiles[0], tiles[1]):
+        gradient_tile(U, tile * TILE, ptr1, idx1, val1, ptr2, idx2, val2, Ut, Gt, G)
+        for s in range(TILE):
+            for f in range(U.shape[1]):
+                V[tile * TILE + s, f] = G[s, f]
 
 
 gradient_tile = _compile(_gradient_tile)
 step_rows = _compile(_step_rows)
 gap_rows = _compile(_gap_rows)
+slope_rows = _compile(_slope_rows)

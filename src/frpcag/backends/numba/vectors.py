@@ -17,26 +17,27 @@ def gathered_sum(width: int):
     """Make ``f(Y, idx, val, start, stop, column, out, row, at)`` for vectors of ``width`` numbers.
 
     It sets ``out[row, at:at+width] += sum_k val[k] * Y[idx[k], column:column+width]`` over ``start <= k < stop``.
+    ``out`` and ``val`` may be wider than ``Y``: a certificate takes float64 sums of float32 numbers.
     """
 
     @intrinsic
     def operation(typingctx, Y, idx, val, start, stop, column, out, row, at):
         def generate(context, builder, signature, args):
-            vector = ir.VectorType(context.get_data_type(Y.dtype), width)
-            load_row = _row_reader(context, builder, Y, args[0], vector)
+            vector = ir.VectorType(context.get_data_type(out.dtype), width)
+            load_row = _row_reader(context, builder, Y, args[0], width, vector)
             target = _address(context, builder, out, args[6], args[7], args[8], vector)
             numbers = {
                 name: context.make_array(kind)(context, builder, value).data
                 for name, kind, value in (("idx", idx, args[1]), ("val", val, args[2]))
             }
-            total = cgutils.alloca_once_value(builder, builder.load(target, align=Y.dtype.bitwidth // 8))
+            total = cgutils.alloca_once_value(builder, builder.load(target, align=out.dtype.bitwidth // 8))
             one = ir.Constant(args[3].type, 1)
             with cgutils.for_range_slice(builder, args[3], args[4], one, args[3].type) as (k, _):
                 neighbour = _number_at(builder, numbers["idx"], k, args[5].type)
                 weight = _splat(builder, builder.load(builder.gep(numbers["val"], [k])), vector)
                 term = builder.fmul(weight, load_row(neighbour, args[5]), flags=("contract",))
                 builder.store(builder.fadd(builder.load(total), term, flags=("contract",)), total)
-            builder.store(builder.load(total), target, align=Y.dtype.bitwidth // 8)
+            builder.store(builder.load(total), target, align=out.dtype.bitwidth // 8)
             return context.get_dummy_value()
 
         return types.void(Y, idx, val, start, stop, types.intp, out, types.intp, types.intp), generate
@@ -50,7 +51,7 @@ def transpose_block(typingctx, A, row, column, B, to_row, to_column):
 
     def generate(context, builder, signature, args):
         vector = ir.VectorType(context.get_data_type(A.dtype), LANES)
-        load_row = _row_reader(context, builder, A, args[0], vector)
+        load_row = _row_reader(context, builder, A, args[0], LANES, vector)
         shift = [ir.Constant(args[1].type, i) for i in range(LANES)]
         rows = [load_row(builder.add(args[1], s), args[2]) for s in shift]
         half = 1
@@ -78,11 +79,14 @@ def _address(context, builder, kind, value, row, column, vector):
     return builder.bitcast(builder.gep(array.data, [offset]), vector.as_pointer())
 
 
-def _row_reader(context, builder, kind, value, vector):
+def _row_reader(context, builder, kind, value, width, vector):
+    """Return what loads ``width`` numbers of an array, widened to the type of ``vector``."""
+    stored = ir.VectorType(context.get_data_type(kind.dtype), width)
+
     def load(row, column):
-        return builder.load(
-            _address(context, builder, kind, value, row, column, vector), align=kind.dtype.bitwidth // 8
-        )
+        place = _address(context, builder, kind, value, row, column, stored)
+        numbers = builder.load(place, align=kind.dtype.bitwidth // 8)
+        return numbers if stored == vector else builder.fpext(numbers, vector)
 
     return load
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from frpcag import memory
-from frpcag.backends.base import StepScalars
-from frpcag.problem import Certificate, Problem, dual_bound, shrinkage
-from frpcag.torch_sparse import TorchCSR
+from frpcag.backends.base import Backend, StepScalars, power_of_two
+from frpcag.linalg.torch_sparse import TorchCSR
+from frpcag.problem import Certificate, Problem, Sums, certified, check_numbers, shrinkage, widened
+from frpcag.runtime import memory
 
 # Columns, starts of the rows, and entries of a sparse matrix.
 Lists = tuple[Tensor, Tensor, Tensor]
+# Entries of a certificate worked on at a time: their float64 copies stay small beside the tensors.
+_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,33 +27,52 @@ class TensorProblem(Problem):
     """A `Problem` whose arrays are tensors of one device; NaN in ``X`` is missing. Built by the estimator."""
 
     def __post_init__(self) -> None:
-        self._check_numbers()
+        check_numbers(self.loss, self.huber_delta, gamma1=self.gamma1, gamma2=self.gamma2)
         for name, L in (("gamma1", self.L1), ("gamma2", self.L2)):
             object.__setattr__(self, name, float(getattr(self, name)) if L is not None else 0.0)
         X: Any = self.X
         object.__setattr__(self, "mask", None if torch.isfinite(X.sum()) else ~torch.isnan(X))
 
-    def transpose(self) -> TensorProblem:
-        """Return the same problem for ``X.T``."""
+    @cached_property
+    def reaches(self) -> tuple[Any, Any]:
+        """As in `Problem`."""
         X: Any = self.X
-        return replace(
-            self,
-            X=X.T.contiguous(),
-            L1=self.L2,
-            L2=self.L1,
-            gamma1=self.gamma2,
-            gamma2=self.gamma1,
-            null1=self.null2,
-            null2=self.null1,
+        first, second = (
+            torch.zeros(n, dtype=torch.float64, device=X.device) if L is None else gamma * L.sum_rows(L.val.abs())
+            for L, gamma, n in ((self.L1, self.gamma1, X.shape[0]), (self.L2, self.gamma2, X.shape[1]))
         )
+        return first, second
+
+    @cached_property
+    def stiffness(self) -> tuple[float, int]:
+        """As in `Problem`."""
+        longest = (0 if L is None else int(L.ptr.diff().max()) for L in (self.L1, self.L2))
+        return 2 * float(sum(reach.max() for reach in self.reaches)), sum(longest)
+
+    def transpose(self) -> TensorProblem:
+        """Return the same problem for ``X.T``, in one piece."""
+        turned: Any = super().transpose()
+        return replace(turned, X=turned.X.contiguous())
+
+    def start(self, U0: Any) -> Any:
+        """Return a warm start as a tensor."""
+        return torch.as_tensor(U0)
+
+    def turn(self, U: Any) -> Any:
+        """Return the transpose of a solution, rows in one piece."""
+        return U.T.contiguous()
 
     @classmethod
     def of(cls, problem: Problem, device: torch.device) -> TensorProblem:
         """Return a problem of NumPy arrays, copied to the device."""
         L1, L2 = (None if L is None else TorchCSR.of(L, device) for L in (problem.L1, problem.L2))
         X = torch.from_numpy(np.ascontiguousarray(problem.X)).to(device)
-        kept = {name: getattr(problem, name) for name in ("gamma1", "gamma2", "loss", "delta", "null1", "null2")}
-        return cls(X, L1=L1, L2=L2, **kept)
+        names = ("gamma1", "gamma2", "loss", "huber_delta", "null1", "null2", "lmax1", "lmax2")
+        kept = {name: getattr(problem, name) for name in names}
+        copied = cls(X, L1=L1, L2=L2, **kept)
+        for name in ("level1", "level2"):
+            object.__setattr__(copied, name, getattr(problem, name))
+        return copied
 
 
 @dataclass
@@ -63,7 +84,7 @@ class TorchState:
     X: Tensor
     U: Tensor
     Y: Tensor
-    L1: Lists | None  # 2 gamma1 L1 for the tensor operations; None with the Triton kernels
+    L1: Lists | None  # 2 gamma1 L1 in float64 for the tensor operations; None with the Triton kernels
     L2: Lists | None
     on_host: bool  # whether the caller's arrays were NumPy's
     fused: Any = None  # the module that launches the Triton kernels
@@ -72,7 +93,7 @@ class TorchState:
     graphs: dict[bool, Any] = field(default_factory=dict)
 
 
-class TorchBackend:
+class TorchBackend(Backend):
     """Tensors on the GPU where there is one, else on the CPU.
 
     Parameters
@@ -105,15 +126,14 @@ class TorchBackend:
         fused = (X.is_cuda and _has_triton()) if self.fused is None else self.fused
         state = TorchState(problem, step, X, U, U.clone(), None, None, on_host)
         if fused:
-            from frpcag.backends import triton_steps
+            from frpcag.backends.torch import triton_steps
 
             state.fused = triton_steps
             state.fused.load(state)
         else:
-            state.L1, state.L2 = (
-                _scaled(L, 2 * gamma, X.dtype)
-                for L, gamma in ((problem.L1, problem.gamma1), (problem.L2, problem.gamma2))
-            )
+            terms = ((problem.L1, problem.gamma1), (problem.L2, problem.gamma2))
+            state.L1, state.L2 = (scaled(L, 2 * gamma) for L, gamma in terms)
+            state.buffers["steps"] = tuple(in_step_units(lists, step, X.dtype) for lists in (state.L1, state.L2))
         return state
 
     def step(self, state: TorchState, *, momentum: float) -> StepScalars:
@@ -123,24 +143,27 @@ class TorchBackend:
         with torch.cuda.device_of(state.X):
             return StepScalars(*state.fused.step(state, momentum=momentum))
 
-    def advance(self, state: TorchState, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float]:
-        """Do several steps; momentum and restarts are decided on the device. Return the last scalars and ``t``."""
+    def run_on_device(self, state: TorchState, n_steps: int, *, t: float, restart: bool):
+        """Do several steps; the Triton kernels decide momentum and restarts on the device."""
         if state.fused is None:
-            for _ in range(n_steps):
-                t_next = (1 + sqrt(1 + 4 * t * t)) / 2
-                scalars = _step(state, (t - 1) / t_next)
-                t = 1.0 if restart and scalars.restart > 0 else t_next
-            return scalars, t
+            return None
         with torch.cuda.device_of(state.X):
             sums, t = state.fused.advance(state, n_steps, t=t, restart=restart)
         return StepScalars(*sums), t
 
     def gap(self, state: TorchState) -> Certificate:
-        """Return objective and dual bound at ``U``; sums in float64."""
+        """Return what is proved about ``U``, in float64."""
         with torch.cuda.device_of(state.X):
-            data, VU, VX, VV, Vmax = (_gap_sums if state.fused is None else state.fused.gap_sums)(state)
-        bound = dual_bound(state.problem, VX=VX, VV=VV, g=VU / 2, Vmax=Vmax)
-        return Certificate(data + VU / 2, bound)
+            sums = (_gap_sums if state.fused is None else state.fused.gap_sums)(state)
+        return certified(state.problem, Sums(*sums))
+
+    def slope(self, state: TorchState) -> Any:
+        """Return the gradient of the graph terms at ``U``."""
+        problem, state.buffers, state.Y = state.problem, {}, state.U
+        terms = ((problem.L1, problem.gamma1), (problem.L2, problem.gamma2))
+        L1, L2 = (scaled(L, 2 * gamma) for L, gamma in terms)
+        V = slopes(state.U.double(), len(state.U), L1, L2, state.U.dtype)
+        return V.cpu().numpy() if state.on_host else V
 
     def unload(self, state: TorchState) -> Any:
         """Return ``U``, a NumPy array if the problem's were."""
@@ -169,10 +192,14 @@ def _has_triton() -> bool:
     return True
 
 
-def _scaled(L: TorchCSR | None, factor: float, dtype: torch.dtype) -> Lists | None:
-    if L is None or factor == 0:
-        return None
-    return L.idx.long(), L.ptr[:-1], (factor * L.val).to(dtype)
+def scaled(L: TorchCSR | None, factor: float) -> Lists | None:
+    """Return the lists of ``factor * L`` in float64; None where there is nothing."""
+    return None if L is None or factor == 0 else (L.idx.long(), L.ptr[:-1], factor * L.val)
+
+
+def in_step_units(lists: Lists | None, step: float, dtype: torch.dtype) -> Lists | None:
+    """Return lists with entries times `power_of_two` of the step, in the dtype of the iterates."""
+    return None if lists is None else (*lists[:2], (power_of_two(step) * lists[2]).to(dtype))
 
 
 def _gathered(lists: Lists, Y: Tensor) -> Tensor:
@@ -206,33 +233,77 @@ def advanced(X: Tensor, U_old: Tensor, Y: Tensor, V: Tensor, seen: Any, numbers:
     return U, Y_next, tuple(float(s.sum(dtype=torch.float64)) for s in sums)
 
 
-def certificate_sums(X: Tensor, U: Tensor, V: Tensor, seen: Any, box: tuple, loss: str, delta: float) -> list[float]:
-    """Return data term, <V, U>, <V, X>, <V, V> and max |V|, in float64; ``box`` as of `box`, for missing entries."""
-    X, U, V = X.double(), U.double(), V.double()
-    VX, R = V * X, (X - U).abs()
-    VU = float((V * U).sum())
+def certificate_sums(
+    X: Tensor, U: Tensor, L1: Lists | None, L2: Lists | None, seen: Any, box: tuple, loss: str, delta: float
+) -> list[float]:
+    """Return the numbers of `frpcag.problem.Sums`; ``U`` is in float64, and ``box`` as of `box`, for missing entries.
+
+    The graph may reach below the rows of ``X``, so ``U`` may have more of them.
+    """
+    n, p = X.shape
+    parts = []
+    for first in range(0, n, step := max(1, _BLOCK // p)):
+        rows = slice(first, min(first + step, n))
+        some = None if seen is None else seen[rows]
+        some_box = box if seen is None else (*box[:2], box[2][rows], box[3])
+        V = _gradient_rows(U, rows, L1, L2)
+        parts.append(_sums_of_rows(X[rows].double(), U[rows], V, some, some_box, loss, delta))
+    found = torch.stack(parts)
+    return [*found[:, :6].sum(dim=0).tolist(), *found[:, 6:].amax(dim=0).tolist()]
+
+
+def _gradient_rows(U: Tensor, rows: slice, L1: Lists | None, L2: Lists | None) -> Tensor:
+    """Return some rows of the gradient of the smooth part."""
+    V = torch.zeros_like(U[rows])
+    if L1 is not None:
+        idx, starts, val = L1
+        ends = [int(starts[at]) if at < len(starts) else len(idx) for at in (rows.start, rows.stop)]
+        places = slice(*ends)
+        V += _gathered((idx[places], starts[rows] - ends[0], val[places]), U)
+    if L2 is not None:
+        V += _gathered(L2, U[rows].T.contiguous()).T
+    return V
+
+
+def slopes(U: Tensor, n: int, L1: Lists | None, L2: Lists | None, dtype: torch.dtype) -> Tensor:
+    """Return the gradient of the smooth part at the first ``n`` rows of ``U``, which is in float64."""
+    V = torch.empty((n, U.shape[1]), dtype=dtype, device=U.device)
+    for first in range(0, n, step := max(1, _BLOCK // U.shape[1])):
+        rows = slice(first, min(first + step, n))
+        V[rows] = _gradient_rows(U, rows, L1, L2).to(dtype)
+    return V
+
+
+def _sums_of_rows(X: Tensor, U: Tensor, V: Tensor, seen: Any, box: tuple, loss: str, delta: float) -> Tensor:
+    R = X - U
+    VU, VR, reach, top = (V * U).sum(), V * R, R.abs(), V.abs().max()
     if seen is not None:
         lo, hi, rows, columns = box
-        least = torch.minimum(V * lo, V * hi) * rows[:, None] * columns
-        VX, V, R = torch.where(seen, VX, least), torch.where(seen, V, 0.0), torch.where(seen, R, 0.0)
+        below, above = (end * rows[:, None] * columns - U for end in (lo, hi))
+        VR = torch.where(seen, VR, torch.minimum(V * below, V * above))
+        reach = torch.where(seen, reach, torch.maximum(below.abs(), above.abs()))
+        V, R = torch.where(seen, V, 0.0), torch.where(seen, R, 0.0)
+    R = R.abs()
     if loss == "l2":
         R = R.square()
     elif loss == "huber":
         R = torch.where(delta < R, R - delta / 2, R.square() / (2 * delta))
-    return [float(R.sum()), VU, float(VX.sum()), float(V.square().sum()), float(V.abs().max())]
+    sums = (R.sum(), VU, VR.sum(), V.square().sum(), reach.sum(), U.abs().sum())
+    return torch.stack([*sums, V.abs().max(), top, U.abs().max()])
 
 
 def _step(state: TorchState, momentum: float) -> StepScalars:
-    V = gradient(state.Y, len(state.X), state.L1, state.L2)
-    numbers = (state.lam, *shrinkage(state.problem, state.lam), momentum)
+    V = gradient(state.Y, len(state.X), *state.buffers["steps"])
+    numbers = (state.lam / power_of_two(state.lam), *shrinkage(state.problem, state.lam), momentum)
     state.U, state.Y, sums = advanced(state.X, state.U, state.Y, V, state.problem.mask, numbers)
     return StepScalars(*sums)
 
 
 def _gap_sums(state: TorchState) -> list[float]:
     problem = state.problem
-    V = gradient(state.U, len(state.X), state.L1, state.L2)
-    return certificate_sums(state.X, state.U, V, problem.mask, box(problem), problem.loss, problem.delta)
+    return certificate_sums(
+        state.X, state.U.double(), state.L1, state.L2, problem.mask, box(problem), problem.loss, problem.huber_delta
+    )
 
 
 def box(problem: TensorProblem) -> tuple[float, float, Tensor, Tensor]:
@@ -247,9 +318,5 @@ def box(problem: TensorProblem) -> tuple[float, float, Tensor, Tensor]:
     if problem.mask is None:
         return 0.0, 0.0, rows, columns
     Z = X / rows[:, None] / columns
-    return (
-        float(torch.nan_to_num(Z, nan=torch.inf).min()),
-        float(torch.nan_to_num(Z, nan=-torch.inf).max()),
-        rows,
-        columns,
-    )
+    lo, hi = float(torch.nan_to_num(Z, nan=torch.inf).min()), float(torch.nan_to_num(Z, nan=-torch.inf).max())
+    return *widened(lo, hi, X.dtype, held="held" in (problem.level1, problem.level2)), rows, columns

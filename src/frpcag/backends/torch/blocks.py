@@ -10,11 +10,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from frpcag.backends.torch_backend import Lists, _scaled, advanced, certificate_sums, gradient
-from frpcag.cluster import Maximum
-from frpcag.halo import LocalGraph
+from frpcag.backends.torch.backend import Lists, advanced, certificate_sums, gradient, in_step_units, scaled, slopes
+from frpcag.linalg.row_blocks import LocalGraph
+from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.problem import LOSSES, Array
-from frpcag.torch_sparse import TorchCSR
+from frpcag.runtime.tasks import Maximum
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,9 @@ class _Portable:
 
 @dataclass
 class FeatureLists(_Portable):
-    """The Laplacian of the features, times 2 gamma2."""
+    """The Laplacian of the features, times 2 gamma2, in float64 and for steps."""
 
+    exact: Lists | None
     lists: Lists | None
 
 
@@ -51,7 +52,8 @@ class BlockData(_Portable):
 
     X: Tensor
     seen: Tensor | None  # where X is observed; None where it is throughout
-    graph: Lists | None  # 2 gamma1 L1; columns are own rows, then the halo
+    exact: Lists | None  # 2 gamma1 L1 in float64; columns are own rows, then the halo
+    graph: Lists | None  # for steps
     null: Array
     n_halo: int
 
@@ -65,20 +67,21 @@ class Iterates(_Portable):
     sums: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
 
 
-def block_data(X: Array, graph: LocalGraph | None, factor: float) -> BlockData:
+def block_data(X: Array, graph: LocalGraph | None, factor: float, step: float) -> BlockData:
     """Return what a block keeps: its rows, and its part of ``factor`` times the graph."""
     rows = _on_device(X)
     seen = None if torch.isfinite(rows.sum()) else ~torch.isnan(rows)
     if graph is None or factor == 0:
-        return BlockData(rows, seen, None, np.ones(len(X)) if graph is None else graph.null, 0)
-    lists = _scaled(TorchCSR.of(graph.rows, rows.device), factor, rows.dtype)
-    return BlockData(rows, seen, lists, graph.null, graph.n_halo)
+        return BlockData(rows, seen, None, None, np.ones(len(X)) if graph is None else graph.null, 0)
+    exact = scaled(TorchCSR.of(graph.rows, rows.device), factor)
+    return BlockData(rows, seen, exact, in_step_units(exact, step, rows.dtype), graph.null, graph.n_halo)
 
 
-def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int) -> FeatureLists:
+def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int, step: float) -> FeatureLists:
     """Return ``factor`` times the Laplacian of the features, which every block sees."""
     real = torch.float32 if dtype == np.float32 else torch.float64
-    return FeatureLists(None if L2 is None else _scaled(TorchCSR.of(L2, _device()), factor, real))
+    exact = None if L2 is None else scaled(TorchCSR.of(L2, _device()), factor)
+    return FeatureLists(exact, in_step_units(exact, step, real))
 
 
 def iterates(data: BlockData, U0: Array | None, Y0: Array | None = None) -> Iterates:
@@ -97,15 +100,22 @@ def step_block(data: BlockData, features: FeatureLists, old: Iterates, halo: Seq
 
 
 def gap_block(data: BlockData, features: FeatureLists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:
-    """Return the block's part of a certificate: data term, <V, U>, <V, X>, <V, V> and max |V|."""
+    """Return the block's part of a certificate, the numbers of `frpcag.problem.Sums`."""
     n = len(data.X)
     U = _with_room(at.U, data.n_halo)
     _fill_halo(U, n, halo)
     loss, delta, lo, hi, columns = numbers
     box = (lo, hi, *(torch.as_tensor(null, dtype=torch.float64, device=U.device) for null in (data.null, columns)))
-    V = gradient(U, n, data.graph, features.lists)
-    *sums, largest = certificate_sums(data.X, at.U, V, data.seen, box, LOSSES[loss], delta)
-    return (*sums, Maximum(largest))
+    sums = certificate_sums(data.X, U.double(), data.exact, features.exact, data.seen, box, LOSSES[loss], delta)
+    return (*sums[:6], Maximum(np.array(sums[6:])))
+
+
+def slope_block(data: BlockData, features: FeatureLists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> Array:
+    """Return the block's part of the gradient of the graph terms at ``U``."""
+    n = len(data.X)
+    U = _with_room(at.U, data.n_halo)
+    _fill_halo(U, n, halo)
+    return slopes(U.double(), n, data.exact, features.exact, data.X.dtype).cpu().numpy()
 
 
 def pack(block: Iterates, shape: tuple[int, int]) -> dict[str, Array]:

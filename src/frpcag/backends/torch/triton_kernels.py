@@ -1,4 +1,4 @@
-"""GPU kernels: one solver step in two passes over the data, the certificate in two more.
+"""GPU kernels: one solver step in two passes over the data, the certificate in two more, in float64.
 
 `feature_pass` writes ``G = Y (2 gamma2 L2)``. Each program transposes a tile of rows into a scratch area that stays in
 cache, so that a gathered feature is one contiguous read of all rows of the tile, and the index lists of L2 are read
@@ -36,7 +36,10 @@ CONTROL_SIZE = 16
 
 @triton.jit
 def feature_pass(Y, G, scratch, starts, idx, val, n, p, ROWS: tl.constexpr, FEATURES: tl.constexpr):
-    """Write rows of ``Y L2``; program i does the tiles i, i + number of programs, and so on."""
+    """Write rows of ``Y L2``; program i does the tiles i, i + number of programs, and so on.
+
+    Sums are in the precision of ``val``: float64 for a certificate.
+    """
     row, feature = tl.arange(0, ROWS), tl.arange(0, FEATURES)
     tile_t = scratch + tl.program_id(0).to(tl.int64) * p * ROWS  # (p, ROWS)
     for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
@@ -50,11 +53,11 @@ def feature_pass(Y, G, scratch, starts, idx, val, n, p, ROWS: tl.constexpr, FEAT
         tl.debug_barrier()  # what the other threads of this program wrote is read next
         for part in range(0, tl.cdiv(p, FEATURES)):
             f = part * FEATURES + feature
-            total = tl.zeros((FEATURES, ROWS), Y.dtype.element_ty)
+            total = tl.zeros((FEATURES, ROWS), val.dtype.element_ty)
             for k in range(tl.load(starts + part), tl.load(starts + part + 1)):
                 j = tl.load(idx + k * FEATURES + feature)
                 w = tl.load(val + k * FEATURES + feature)
-                total += w[:, None] * tl.load(tile_t + j[:, None] * ROWS + row[None, :])
+                total += w[:, None] * tl.load(tile_t + j[:, None] * ROWS + row[None, :]).to(val.dtype.element_ty)
             tl.store(G + places + f[None, :], tl.trans(total), mask=there & (f < p)[None, :])
         tl.debug_barrier()  # nobody may overwrite the tile while others still read it
 
@@ -94,16 +97,18 @@ def dense_feature_pass(
 
 
 @triton.jit
-def _gradient_row(Y, G, ptr, idx, val, i, p, f, here, TWO: tl.constexpr, ONE: tl.constexpr, K: tl.constexpr):
-    """Return a panel of row ``i`` of ``2 gamma1 L1 Y + G``, K neighbours at a time."""
-    place = i * p + f
-    g = tl.zeros_like(f).to(Y.dtype.element_ty)
+def _gradient_row(Y, G, g_row, ptr, idx, val, i, p, f, here, TWO: tl.constexpr, ONE: tl.constexpr, K: tl.constexpr):
+    """Return a panel of row ``i`` of ``2 gamma1 L1 Y + G``, K neighbours at a time, in the precision of ``val``.
+
+    ``g_row`` is where the row lies in ``G``.
+    """
+    g = tl.zeros_like(f).to(val.dtype.element_ty)
     if TWO:
-        g = tl.load(G + place, mask=here, other=0.0, eviction_policy="evict_first")
+        g = tl.load(G + g_row * p + f, mask=here, other=0.0, eviction_policy="evict_first")
     if ONE:
         neighbour = tl.arange(0, K)
         start, stop = tl.load(ptr + i), tl.load(ptr + i + 1)
-        total = tl.zeros((K, f.shape[0]), Y.dtype.element_ty)
+        total = tl.zeros((K, f.shape[0]), val.dtype.element_ty)
         for k in range(start, stop, K):
             some = (k + neighbour) < stop
             j = tl.load(idx + k + neighbour, mask=some, other=0).to(tl.int64)
@@ -114,7 +119,7 @@ def _gradient_row(Y, G, ptr, idx, val, i, p, f, here, TWO: tl.constexpr, ONE: tl
                 other=0.0,
                 eviction_policy="evict_last",
             )
-            total += w[:, None] * y
+            total += w[:, None] * y.to(val.dtype.element_ty)
         g += tl.sum(total, axis=0)
     return g
 
@@ -138,7 +143,7 @@ def step_pass(
     first = tl.program_id(0).to(tl.int64) * ROWS
     for i in range(first, tl.minimum(first + ROWS, n)):
         place = i * p + f
-        g = _gradient_row(Y, G, ptr, idx, val, i, p, f, here, TWO, ONE, K)
+        g = _gradient_row(Y, G, i, ptr, idx, val, i, p, f, here, TWO, ONE, K)
         x = tl.load(X + place, mask=here, other=0.0, eviction_policy="evict_first")
         u = tl.load(U + place, mask=here, other=0.0, eviction_policy="evict_first")
         y = tl.load(Y + place, mask=here, other=0.0)
@@ -188,34 +193,42 @@ def finish_step(sums, control, columns, BLOCK: tl.constexpr):
 
 @triton.jit
 def gap_pass(
-    X, U, G, ptr, idx, val, control, row_scale, column_scale, sums, n, p,
+    X, U, G, ptr, idx, val, control, row_scale, column_scale, sums, start, stop, p,
     TWO: tl.constexpr, ONE: tl.constexpr, LOSS: tl.constexpr, MISSING: tl.constexpr,
     ROWS: tl.constexpr, PANEL: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Sum data term, <V, U>, <V, X>, <V, V> in float64 and find max |V| for ROWS rows of a panel."""
+    """Find the nine `frpcag.problem.Sums` of ROWS rows of a panel, of the rows from ``start`` on that ``G`` holds."""
     f = tl.program_id(1) * PANEL + tl.arange(0, PANEL)
     here = f < p
     data, VU = tl.zeros((PANEL,), tl.float64), tl.zeros((PANEL,), tl.float64)
-    VX, VV, Vmax = tl.zeros((PANEL,), tl.float64), tl.zeros((PANEL,), tl.float64), tl.zeros((PANEL,), tl.float64)
-    first = tl.program_id(0).to(tl.int64) * ROWS
-    for i in range(first, tl.minimum(first + ROWS, n)):
+    VR, VV = tl.zeros((PANEL,), tl.float64), tl.zeros((PANEL,), tl.float64)
+    reach, size = tl.zeros((PANEL,), tl.float64), tl.zeros((PANEL,), tl.float64)
+    Vmax, Vtop, Umax = tl.zeros((PANEL,), tl.float64), tl.zeros((PANEL,), tl.float64), tl.zeros((PANEL,), tl.float64)
+    first = start + tl.program_id(0).to(tl.int64) * ROWS
+    for i in range(first, tl.minimum(first + ROWS, stop)):
         place = i * p + f
-        v = _gradient_row(U, G, ptr, idx, val, i, p, f, here, TWO, ONE, K).to(tl.float64)
+        v = _gradient_row(U, G, i - start, ptr, idx, val, i, p, f, here, TWO, ONE, K)
         x = tl.load(X + place, mask=here, other=0.0).to(tl.float64)
         u = tl.load(U + place, mask=here, other=0.0).to(tl.float64)
         VU += v * u
-        r = tl.abs(x - u)
-        vx = v * x
+        size += tl.abs(u)
+        Umax = tl.maximum(Umax, tl.abs(u))
+        Vtop = tl.maximum(Vtop, tl.abs(v))
+        r = x - u
+        vr, far = v * r, tl.abs(r)
         if MISSING:
             scale = tl.load(row_scale + i) * tl.load(column_scale + f, mask=here, other=0.0)
             seen = x == x
-            least = tl.minimum(v * tl.load(control + LOW), v * tl.load(control + HIGH)) * scale
-            vx = tl.where(seen, vx, least)
+            below, above = tl.load(control + LOW) * scale - u, tl.load(control + HIGH) * scale - u
+            vr = tl.where(seen, vr, tl.minimum(v * below, v * above))
+            far = tl.where(seen, far, tl.maximum(tl.abs(below), tl.abs(above)))
             v = tl.where(seen, v, 0.0)
             r = tl.where(seen, r, 0.0)
-        VX += vx
+        VR += vr
+        reach += far
         VV += v * v
         Vmax = tl.maximum(Vmax, tl.abs(v))
+        r = tl.abs(r)
         if LOSS == 1:
             r = r * r
         if LOSS == 2:
@@ -226,6 +239,10 @@ def gap_pass(
     columns = tl.num_programs(0) * tl.num_programs(1)
     tl.store(sums + column, tl.sum(data, axis=0))
     tl.store(sums + columns + column, tl.sum(VU, axis=0))
-    tl.store(sums + 2 * columns + column, tl.sum(VX, axis=0))
+    tl.store(sums + 2 * columns + column, tl.sum(VR, axis=0))
     tl.store(sums + 3 * columns + column, tl.sum(VV, axis=0))
-    tl.store(sums + 4 * columns + column, tl.max(Vmax, axis=0))
+    tl.store(sums + 4 * columns + column, tl.sum(reach, axis=0))
+    tl.store(sums + 5 * columns + column, tl.sum(size, axis=0))
+    tl.store(sums + 6 * columns + column, tl.max(Vmax, axis=0))
+    tl.store(sums + 7 * columns + column, tl.max(Vtop, axis=0))
+    tl.store(sums + 8 * columns + column, tl.max(Umax, axis=0))

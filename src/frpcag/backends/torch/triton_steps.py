@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frpcag.backends import triton_kernels as kernels
-from frpcag.backends.torch_backend import TorchState, box
+from frpcag.backends.base import power_of_two
+from frpcag.backends.torch import triton_kernels as kernels
+from frpcag.backends.torch.backend import TorchState, box
+from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.problem import LOSSES, shrinkage
-from frpcag.torch_sparse import TorchCSR
 
 # L2 as a dense matrix on tensor cores: faster than its lists between these numbers of features (docs/decisions/gpu.md).
 _DENSE_FROM, _DENSE_TO = 257, 2048
@@ -25,6 +26,8 @@ _DENSE_BLOCK = (128, 64, 16)
 # Programs of the step pass: enough to fill the GPU several times over, few enough that one program adds their sums.
 _PROGRAMS = 1 << 15
 _FINISH_BLOCK = 8192
+# Entries of the feature gradient that a certificate holds at a time: it is in float64.
+_EXACT_ENTRIES = 1 << 23
 
 
 def load(state: TorchState) -> None:
@@ -35,7 +38,7 @@ def load(state: TorchState) -> None:
     one = (*empty, X.new_zeros(1))
     if problem.gamma1 > 0:
         L1: Any = problem.L1
-        one = L1.ptr, L1.idx, (2 * problem.gamma1 * L1.val).to(X.dtype)
+        one = L1.ptr, L1.idx, (power_of_two(state.lam) * 2 * problem.gamma1 * L1.val).to(X.dtype)
     panel = 64 if p <= 64 else 128  # columns
     n_panels = -(-p // panel)
     rows_each = max(1, -(-n * n_panels // _PROGRAMS))
@@ -46,14 +49,16 @@ def load(state: TorchState) -> None:
         "has": {"ONE": problem.gamma1 > 0, "TWO": problem.gamma2 > 0},
         "G": torch.empty_like(X) if problem.gamma2 > 0 else X.new_zeros(1),
         "Y": (state.Y, torch.empty_like(state.Y)),
-        "sums": torch.zeros((5, grid[0] * grid[1]), dtype=torch.float64, device=X.device),
+        "sums": torch.zeros((3, grid[0] * grid[1]), dtype=torch.float64, device=X.device),
         "control": torch.zeros(kernels.CONTROL_SIZE, dtype=torch.float64, device=X.device),
         "box": (row_scale, column_scale),
         "grid": grid,
+        "exact": None,
         "shape": {"ROWS": rows_each, "PANEL": panel, "K": 4, "num_warps": 1},
     }
     keep, edge, limit = shrinkage(problem, state.lam)
-    _set(state, LAM=state.lam, KEEP=keep, EDGE=edge, LIMIT=limit, LOW=lo, HIGH=hi, DELTA=problem.delta)
+    step = state.lam / power_of_two(state.lam)
+    _set(state, LAM=step, KEEP=keep, EDGE=edge, LIMIT=limit, LOW=lo, HIGH=hi, DELTA=problem.huber_delta)
     if problem.gamma2 > 0:
         dense = X.dtype == torch.float32 and _DENSE_FROM <= p <= _DENSE_TO
         (_load_dense_features if dense else _load_feature_lists)(state)
@@ -81,18 +86,27 @@ def _sliced_lists(L: TorchCSR, factor: float, dtype: torch.dtype) -> tuple[Tenso
 
 def _load_feature_lists(state: TorchState) -> None:
     """Prepare L2 as index lists, with a transposed tile of rows for each program."""
+    b = state.buffers
+    factor = power_of_two(state.lam) * 2 * state.problem.gamma2
+    b["two"], n_programs, b["feature_shape"] = _feature_lists(state, factor, state.X.dtype, len(state.X))
+    b["feature_pass"] = kernels.feature_pass[(n_programs,)]
+
+
+def _feature_lists(state: TorchState, factor: float, dtype: torch.dtype, n: int) -> tuple[tuple, int, dict[str, int]]:
+    """Return scratch and lists of ``factor * L2``, the number of programs for ``n`` rows, and the shape of a tile."""
     L2: Any = state.problem.L2
-    X, b = state.X, state.buffers
-    n, p = X.shape
+    X, p = state.X, state.X.shape[1]
     rows = 64
     while rows > 16 and rows * p * X.itemsize > _TILE_BYTES:
         rows //= 2
     n_programs = 4 * torch.cuda.get_device_properties(X.device).multi_processor_count if X.is_cuda else 2
     n_programs = min(n_programs, -(-n // rows))
-    lists = _sliced_lists(L2, 2 * state.problem.gamma2, X.dtype)
-    b["two"] = (X.new_empty(n_programs * p * rows), *lists)
-    b["feature_pass"] = kernels.feature_pass[(n_programs,)]
-    b["feature_shape"] = {"ROWS": rows, "FEATURES": _FEATURES, "num_warps": 8}
+    lists = _sliced_lists(L2, factor, dtype)
+    return (
+        (X.new_empty(n_programs * p * rows), *lists),
+        n_programs,
+        {"ROWS": rows, "FEATURES": _FEATURES, "num_warps": 8},
+    )
 
 
 def _load_dense_features(state: TorchState) -> None:
@@ -110,7 +124,8 @@ def _load_dense_features(state: TorchState) -> None:
     blocks = torch.unique(L2.idx.long() // columns * n_blocks + L2.rows // depth)
     starts = torch.searchsorted(blocks, torch.arange(n_panels + 1, device=X.device) * n_blocks)
     b["two"] = (high, (dense - high.float()).half(), starts.int(), (blocks % n_blocks).int(), b["control"])
-    _set(state, Y_SCALE=y_scale, G_SCALE=2 * state.problem.gamma2 / y_scale / L_scale)
+    factor = power_of_two(state.lam) * 2 * state.problem.gamma2
+    _set(state, Y_SCALE=y_scale, G_SCALE=factor / y_scale / L_scale)
     b["feature_pass"] = kernels.dense_feature_pass[(-(-n // rows) * -(-p // columns),)]
     b["feature_shape"] = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "num_warps": 4, "num_stages": 3}
 
@@ -186,11 +201,44 @@ def _replay(state: TorchState) -> None:
 
 
 def gap_sums(state: TorchState) -> list[float]:
-    """Return data term, <V, U>, <V, X>, <V, V> and max |V| at ``U``."""
-    b = state.buffers
-    _feature_pass(state, state.U)
-    kernels.gap_pass[b["grid"]](
-        state.X, state.U, b["G"], *b["one"], b["control"], *b["box"], b["sums"], *state.X.shape,
-        LOSS=LOSSES.index(state.problem.loss), MISSING=state.problem.mask is not None, **b["has"], **b["shape"],
-    )  # fmt: skip
-    return torch.cat([b["sums"][:4].sum(dim=1), b["sums"][4:].amax(dim=1)]).tolist()
+    """Return the numbers of `frpcag.problem.Sums` at ``U``, chunk of rows by chunk of rows."""
+    b, problem = state.buffers, state.problem
+    if b["exact"] is None:
+        b["exact"] = _load_exact(state)
+    exact, (n, p) = b["exact"], state.X.shape
+    (rows_each, n_panels), found = exact["grid"], []
+    for start in range(0, n, exact["rows"]):
+        stop = min(start + exact["rows"], n)
+        if b["has"]["TWO"]:
+            kernels.feature_pass[(exact["programs"],)](
+                state.U[start:stop], exact["G"], *exact["two"], stop - start, p, **exact["feature_shape"]
+            )
+        grid = (-(-(stop - start) // rows_each), n_panels)
+        sums = torch.empty((9, grid[0] * grid[1]), dtype=torch.float64, device=state.X.device)
+        kernels.gap_pass[grid](
+            state.X, state.U, exact["G"], *exact["one"], b["control"], *b["box"], sums, start, stop, p,
+            LOSS=LOSSES.index(problem.loss), MISSING=problem.mask is not None, **b["has"],
+            **{**b["shape"], "ROWS": rows_each},
+        )  # fmt: skip
+        found.append(torch.cat([sums[:6].sum(dim=1), sums[6:].amax(dim=1)]))
+    parts = torch.stack(found)
+    return torch.cat([parts[:, :6].sum(dim=0), parts[:, 6:].amax(dim=0)]).tolist()
+
+
+def _load_exact(state: TorchState) -> dict[str, Any]:
+    """Lay out what certificates need: both graphs in float64, and a chunk of the feature gradient."""
+    problem, X, b = state.problem, state.X, state.buffers
+    n, p = X.shape
+    wide = torch.zeros(1, dtype=torch.float64, device=X.device)
+    one = (*b["one"][:2], wide)
+    if problem.gamma1 > 0:
+        L1: Any = problem.L1
+        one = L1.ptr, L1.idx, 2 * problem.gamma1 * L1.val
+    exact: dict[str, Any] = {"one": one, "G": wide, "rows": n, "grid": (b["shape"]["ROWS"], b["grid"][1])}
+    if problem.gamma2 > 0:
+        exact["rows"] = rows = min(n, max(1, _EXACT_ENTRIES // p))
+        exact["G"] = torch.empty((rows, p), dtype=torch.float64, device=X.device)
+        exact["two"], exact["programs"], exact["feature_shape"] = _feature_lists(
+            state, 2 * problem.gamma2, torch.float64, rows
+        )
+    return exact

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.cluster import Cluster, Here, Layout, deal, exchange, split_rows, tree_sum
 from frpcag.graphs.inverted_lists import TRAINING_POINTS_PER_LIST, half_squared_norms, nearest, train_centroids
-from frpcag.threads import block_pool
+from frpcag.runtime.tasks import Cluster, Here, Layout, deal, exchange, split_rows, tree_sum
+from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 

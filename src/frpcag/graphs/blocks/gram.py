@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frpcag.graphs.build import Graph
-from frpcag.graphs.laplacian import laplacian as laplacian_of
+from frpcag.graphs.graph import Graph, weighted_graph
 from frpcag.graphs.weights import edges_to_matrix, gaussian_weights, mean_length
 
 Array = np.ndarray
@@ -75,4 +74,4 @@ def graph_from_products(sums: Sums, n: int, *, n_neighbors: int, sigma: str | fl
     lengths[np.isinf(lengths)] = lengths[np.isfinite(lengths)].max(initial=0.0)
     width = mean_length(lengths) if sigma == "auto" else float(sigma)
     A = edges_to_matrix(indices, gaussian_weights(lengths, width))
-    return Graph(A, laplacian_of(A, laplacian), width, "exact", laplacian)
+    return weighted_graph(A, laplacian=laplacian, sigma=width, method="exact")

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh_tridiagonal
 
-from frpcag.cluster import Layout, Maximum, exchange, split_rows, tree_sum
-from frpcag.graphs.cells import Cells, visitors
+from frpcag.graphs.blocks.cells import Cells, visitors
+from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors, query_neighbors
 from frpcag.graphs.weights import gaussian_weights
-from frpcag.halo import Halo, LocalGraph, localize
+from frpcag.linalg.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
+from frpcag.runtime.tasks import Layout, Maximum, exchange, split_rows, tree_sum
 
 Array = np.ndarray
 Edges = tuple[Array, Array, Array]  # row within the block, neighbour's position over all blocks, distance
@@ -25,8 +25,6 @@ logger = logging.getLogger("frpcag")
 
 # Rows whose found neighbours are compared with their true ones.
 _CHECKED_ROWS = 200
-_LANCZOS_STEPS = 20
-_MARGIN = 0.01
 
 
 @dataclass
@@ -45,8 +43,10 @@ class BlockGraph:
         Upper estimate of the Laplacian's largest eigenvalue.
     sigma : float or None
         Width of the Gaussian weights.
-    method, kind : str
-        How the edges were found, and which Laplacian it is.
+    method : str
+        How the edges were found.
+    normalized : bool
+        Whether the Laplacian is the normalised one.
     recall : float
         Share of the nearest neighbours found, on some rows; NaN for a graph that was given.
     """
@@ -59,7 +59,7 @@ class BlockGraph:
     lmax: float
     sigma: float | None
     method: str
-    kind: str
+    normalized: bool
     recall: float
 
 
@@ -70,9 +70,10 @@ def search_graph(
     visits: Sequence[Any],
     cells: Cells | None,
     *,
+    n_features: int,
     n_neighbors: int,
     sigma: str | float,
-    kind: str,
+    normalized: bool,
     method: str,
     seed: int,
 ) -> BlockGraph:
@@ -86,8 +87,12 @@ def search_graph(
     layout : Layout
     X, ids, visits, cells
         As `order_rows` gives.
-    n_neighbors, sigma, kind
-        As in `build_graph`, ``kind`` its ``laplacian``.
+    n_features : int
+        Columns of ``X``.
+    n_neighbors, sigma
+        As in `build_graph`.
+    normalized : bool
+        Whether to take the normalised Laplacian.
     method : {"auto", "exact", "approximate"}
         Search inside a block.
     seed : int
@@ -119,10 +124,24 @@ def search_graph(
         "sample graph over %d blocks: recall %.3f of the %d nearest neighbours, on %d rows compared with exact search",
         len(blocks), recall, n_neighbors, min(_CHECKED_ROWS, int(bounds[-1])),
     )  # fmt: skip
-    return laplacian_blocks(layout, rows, kind=kind, sigma=float(sigma), method=method, recall=recall)
+    n = int(bounds[-1])
+    # Blocks see but part of the rows: the search is known to be exact where it was compared for all of them.
+    alone = len(blocks) == 1 and (choose_search(n, n_features) if method == "auto" else method)
+    found_exactly = alone == "exact" or (recall == 1.0 and n <= _CHECKED_ROWS)
+    return laplacian_blocks(
+        layout,
+        rows,
+        ids,
+        normalized=normalized,
+        sigma=float(sigma),
+        method="exact" if found_exactly else "approximate",
+        recall=recall,
+    )
 
 
-def given_graph(layout: Layout, ids: Sequence[Any], A: sp.csr_array, *, sigma: float | None, kind: str) -> BlockGraph:
+def given_graph(
+    layout: Layout, ids: Sequence[Any], A: sp.csr_array, *, sigma: float | None, normalized: bool, method: str
+) -> BlockGraph:
     """Cut a graph whose weights are known, nodes in the order of the caller's rows, into the blocks."""
     order = np.concatenate(layout.cluster.gather(list(ids)))
     position = np.empty_like(order)
@@ -132,88 +151,31 @@ def given_graph(layout: Layout, ids: Sequence[Any], A: sp.csr_array, *, sigma: f
         part = A[order[bounds[j] : bounds[j + 1]]]
         part = sp.csr_array((part.data, position[part.indices], part.indptr), shape=part.shape).sorted_indices()
         rows.append(layout.cluster.submit(_same, part, home=home))
-    return laplacian_blocks(layout, rows, kind=kind, sigma=sigma, method="precomputed", recall=np.nan)
+    return laplacian_blocks(layout, rows, ids, normalized=normalized, sigma=sigma, method=method, recall=np.nan)
 
 
 def laplacian_blocks(
-    layout: Layout, rows: Sequence[Any], *, kind: str, sigma: float | None, method: str, recall: float
+    layout: Layout,
+    rows: Sequence[Any],
+    ids: Sequence[Any],
+    *,
+    normalized: bool,
+    sigma: float | None,
+    method: str,
+    recall: float,
 ) -> BlockGraph:
     """Return the graph of symmetric weights, given as a block of rows with columns over all blocks each."""
     blocks = range(len(layout.sizes))
     weights = layout.map(localize, rows, [layout.bounds for _ in blocks], blocks)
     halo = Halo(layout, weights)
-    degrees = layout.map(_degrees, weights)
-    parts = layout.map(_laplacian, weights, degrees, halo.fetch(degrees, _pick), [kind for _ in blocks])
+    known = layout.map(_degrees, weights)
+    parts = layout.map(_laplacian, weights, known, halo.fetch(known, _pick), [normalized for _ in blocks])
     n_edges, n_halo = tree_sum(layout.cluster, layout.map(_size, weights))
     return BlockGraph(
-        parts, halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo), largest_eigenvalue(layout, parts, halo),
-        sigma, method, kind, float(recall),
+        parts, halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo),
+        largest_block_eigenvalue(layout, parts, ids, halo),
+        sigma, method, normalized, float(recall),
     )  # fmt: skip
-
-
-def largest_eigenvalue(layout: Layout, parts: Sequence[Any], halo: Halo) -> float:
-    """Return an upper estimate of the largest eigenvalue, by Lanczos steps on vectors that stay with the blocks.
-
-    As `frpcag.spectrum.largest_eigenvalue`, but without orthogonalising against all earlier vectors: that would keep
-    them all, and only adds copies of eigenvalues already found.
-    """
-    cluster = layout.cluster
-    gershgorin = tree_sum(cluster, layout.map(_gershgorin, parts)).value
-    if gershgorin == 0.0:
-        return 0.0
-    pairs = layout.map(_start, layout.sizes, range(len(parts)))  # the last vector, and the one before it
-    norm = float(np.sqrt(tree_sum(cluster, layout.map(_square, pairs))))
-    pairs = layout.map(_advance, pairs, [None for _ in parts], [(0.0, 0.0, norm) for _ in parts])
-    alphas: list[float] = []
-    betas: list[float] = []
-    theta, residual = 0.0, gershgorin
-    for _ in range(min(_LANCZOS_STEPS, int(layout.bounds[-1]))):
-        images = layout.map(_apply, parts, pairs, halo.fetch(pairs, _pick_vector))
-        alpha, square = tree_sum(cluster, layout.map(_inner, pairs, images))
-        last = betas[-1] if betas else 0.0
-        beta = float(np.sqrt(max(square - alpha**2 - last**2, 0.0)))
-        alphas.append(float(alpha))
-        values, vectors = eigh_tridiagonal(alphas, betas)
-        theta, residual = float(values[-1]), abs(beta * float(vectors[-1, -1]))
-        # What cancellation leaves of the square is no new direction.
-        if beta <= 1e-6 * gershgorin or residual <= 0.1 * _MARGIN * theta:
-            break
-        betas.append(beta)
-        pairs = layout.map(_advance, pairs, images, [(alpha, last, beta) for _ in parts])
-    return min((1 + _MARGIN) * (theta + residual), gershgorin)
-
-
-def _start(n: int, block: int) -> tuple[Array, Array]:
-    q = np.random.RandomState(block).standard_normal(n)
-    return q, np.zeros(n)
-
-
-def _square(pair: tuple[Array, Array]) -> float:
-    return float(pair[0] @ pair[0])
-
-
-def _pick_vector(pair: tuple[Array, Array], rows: Array) -> Array:
-    return pair[0][rows]
-
-
-def _apply(part: LocalGraph, pair: tuple[Array, Array], halo: Sequence[Array]) -> Array:
-    return part.rows @ np.concatenate([pair[0], *halo])
-
-
-def _inner(pair: tuple[Array, Array], image: Array) -> tuple[float, float]:
-    return float(pair[0] @ image), float(image @ image)
-
-
-def _advance(pair: tuple[Array, Array], image: Any, numbers: tuple[float, float, float]) -> tuple[Array, Array]:
-    q, before = pair
-    if image is None:  # the start: only its length is wrong
-        return q / numbers[2], before
-    alpha, last, beta = numbers
-    return (image - alpha * q - last * before) / beta, q
-
-
-def _gershgorin(part: LocalGraph) -> Maximum:
-    return Maximum(float(abs(part.rows).sum(axis=1).max(initial=0.0)))
 
 
 def _search(X: Array, guests: Any, bounds: Array, block: int, options: tuple[int, str, int]) -> tuple[Any, Any]:
@@ -301,7 +263,7 @@ def _adjacency(edges: Edges, back: Edges, bounds: Array, block: int) -> sp.csr_a
 
 
 def _degrees(weights: LocalGraph) -> Array:
-    return np.asarray(weights.rows.sum(axis=1)).ravel()
+    return degrees(weights.rows)
 
 
 def _pick(values: Array, rows: Array) -> Array:
@@ -312,22 +274,10 @@ def _size(weights: LocalGraph) -> tuple[int, int]:
     return weights.rows.nnz, weights.n_halo
 
 
-def _laplacian(weights: LocalGraph, degree: Array, halo: Sequence[Array], kind: str) -> LocalGraph:
-    """Return the block's rows of the Laplacian; as `frpcag.graphs.laplacian.laplacian`."""
-    A = sp.coo_array(weights.rows)
-    n = len(degree)
-    degrees = np.concatenate([degree, *halo])
-    if kind == "normalized":
-        off_diagonal = -np.sqrt((A.data / degrees[A.row]) * (A.data / degrees[A.col]))
-        diagonal, null = (degree > 0).astype(np.float64), np.sqrt(np.where(degree > 0, degree, 1.0))
-    else:
-        off_diagonal, diagonal, null = -A.data, degree, np.ones(n)
-    nodes = np.arange(n, dtype=A.row.dtype)
-    places = (np.concatenate([A.row, nodes]), np.concatenate([A.col, nodes]))
-    L = sp.csr_array((np.concatenate([off_diagonal, diagonal]), places), shape=A.shape)
-    L.eliminate_zeros()
-    L.sort_indices()
-    return LocalGraph(L, weights.needs, null)
+def _laplacian(weights: LocalGraph, degree: Array, halo: Sequence[Array], normalized: bool) -> LocalGraph:
+    """Return the block's rows of the Laplacian."""
+    L = laplacian_rows(weights.rows, np.concatenate([degree, *halo]), normalized=normalized)
+    return LocalGraph(L, weights.needs, null_vector(degree, normalized=normalized))
 
 
 def _recall(layout: Layout, X: Sequence[Any], edges: Sequence[Any], k: int) -> float:

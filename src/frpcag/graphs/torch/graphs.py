@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from frpcag.graphs.build import Graph, GraphOptions, build_graph
-from frpcag.graphs.checks import check_n_neighbors
-from frpcag.graphs.torch_neighbors import approximate_neighbors, choose_search, exact_neighbors
+from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.graphs.checks import check_graph_size, check_n_neighbors
+from frpcag.graphs.graph import Graph
+from frpcag.graphs.laplacian import check_laplacian, diagonal_entries, edge_entries, null_vector
+from frpcag.graphs.torch.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.weights import WEIGHT_FLOOR
-from frpcag.torch_sparse import TorchCSR
+from frpcag.linalg.torch_sparse import TorchCSR
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,17 +26,25 @@ class TensorGraph:
     laplacian: TorchCSR
     sigma: float | None
     method: str
-    kind: str
+    normalized: bool
 
     @classmethod
     def of(cls, graph: Graph, device: torch.device) -> TensorGraph:
         """Return a graph, copied to the device."""
         weights, laplacian = (TorchCSR.of(A, device) for A in (graph.weights, graph.laplacian))
-        return cls(weights, laplacian, graph.sigma, graph.method, graph.kind)
+        return cls(weights, laplacian, graph.sigma, graph.method, graph.normalized)
 
     def to_host(self) -> Graph:
         """Return the graph with SciPy's matrices."""
-        return Graph(self.weights.to_scipy(), self.laplacian.to_scipy(), self.sigma, self.method, self.kind)
+        return Graph(self.weights.to_scipy(), self.laplacian.to_scipy(), self.sigma, self.method, self.normalized)
+
+    def to_scipy(self) -> sp.csr_array:
+        """Return the weights as a SciPy array on the host."""
+        return self.weights.to_scipy()
+
+    def to_networkx(self) -> Any:
+        """Return what `Graph.to_networkx` does."""
+        return self.to_host().to_networkx()
 
     @property
     def lmax(self) -> float:
@@ -43,10 +54,7 @@ class TensorGraph:
     @property
     def null_vector(self) -> Tensor:
         """A positive vector that the Laplacian maps to zero: the square root of the degree, or ones."""
-        degree = self.weights.sum_rows(self.weights.val)
-        if self.kind == "combinatorial":
-            return torch.ones_like(degree)
-        return torch.where(degree > 0, degree, 1.0).sqrt()
+        return null_vector(self.weights.sum_rows(self.weights.val), normalized=self.normalized)
 
     @property
     def n_nodes(self) -> int:
@@ -73,11 +81,14 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
 
     "auto", "exact" and "approximate" searches run on the device; anything else is built on the host and copied.
     """
-    if isinstance(method, TensorGraph):
-        return method
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s) but must have 2 (samples, features); reshape it.")
     n_nodes, p = X.shape[options.axis], X.shape[1 - options.axis]
+    if isinstance(method, TensorGraph):
+        check_graph_size(method, n_nodes, axis=options.axis, argument=options.argument)
+        return method
     if not (isinstance(method, str) and method in ("auto", "exact", "approximate")):
-        return TensorGraph.of(build_graph(X.cpu().numpy(), method=method, **vars(options)), X.device)
+        return TensorGraph.of(graph_of(X.cpu().numpy(), method, options), X.device)
     check_n_neighbors(options.n_neighbors, n_nodes, axis=options.axis)
     method = choose_search(n_nodes, p, X.device) if method == "auto" else method
     points = X if options.axis == 0 else X.T.contiguous()
@@ -94,12 +105,13 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
     else:
         sigma = float(distances.mean()) if options.sigma == "auto" else float(options.sigma)
         weights = (-(distances / sigma).square()).exp().clamp(min=WEIGHT_FLOOR) if sigma else torch.ones_like(distances)
-    A = _symmetric(indices, weights, options.symmetrize)
-    return TensorGraph(A, _laplacian(A, options.laplacian), sigma, method, options.laplacian)
+    A = _symmetric(indices, weights)
+    normalized = check_laplacian(options.laplacian)
+    return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, method, normalized)
 
 
-def _symmetric(indices: Tensor, weights: Tensor, how: str) -> TorchCSR:
-    """Return ``(A + A') / 2`` or ``max(A, A')`` of the edges from each node to its neighbours."""
+def _symmetric(indices: Tensor, weights: Tensor) -> TorchCSR:
+    """Return ``(A + A') / 2`` of the edges from each node to its neighbours."""
     n, k = indices.shape
     nodes = torch.arange(n, device=indices.device).repeat_interleave(k)
     ends = indices.reshape(-1)
@@ -108,19 +120,17 @@ def _symmetric(indices: Tensor, weights: Tensor, how: str) -> TorchCSR:
     # A place occurs once, or twice side by side where the two nodes found each other.
     twice = torch.cat([places[1:] == places[:-1], places.new_zeros(1, dtype=torch.bool)])
     other = torch.where(twice, w.roll(-1), 0.0)
-    w = (w + other) * 0.5 if how == "average" else torch.maximum(w, other)
+    w = (w + other) * 0.5
     first = ~torch.cat([twice.new_zeros(1), twice[:-1]])
     return _csr(places[first], w[first], n)
 
 
-def _laplacian(A: TorchCSR, kind: str) -> TorchCSR:
-    """Return what `frpcag.graphs.laplacian.laplacian` does."""
+def _laplacian(A: TorchCSR, *, normalized: bool) -> TorchCSR:
+    """Return what `frpcag.graphs.build_laplacian` does."""
     n = A.shape[0]
     degree = A.sum_rows(A.val)
-    off_diagonal, diagonal = -A.val, degree
-    if kind == "normalized":
-        off_diagonal = -((A.val / degree[A.rows]) * (A.val / degree[A.idx])).sqrt()
-        diagonal = (degree > 0).double()
+    off_diagonal = edge_entries(A.val, degree[A.rows], degree[A.idx], normalized=normalized)
+    diagonal = diagonal_entries(degree, normalized=normalized)
     nodes = torch.arange(n, device=degree.device)
     places, order = torch.cat([A.rows * n + A.idx, nodes * n + nodes]).sort()
     return _csr(places, torch.cat([off_diagonal, diagonal])[order], n)

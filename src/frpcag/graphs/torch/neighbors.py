@@ -69,7 +69,7 @@ def exact_neighbors(X: Tensor, n_neighbors: int) -> Neighbors:
     Parameters
     ----------
     X : tensor of shape (n, p)
-        Finite real numbers; NaN is missing, see `frpcag.graphs.masked`.
+        Finite real numbers; NaN is missing, see `frpcag.graphs.shared_entries`.
     n_neighbors : int
         Less than ``n``.
 
@@ -89,7 +89,7 @@ def exact_neighbors(X: Tensor, n_neighbors: int) -> Neighbors:
     Examples
     --------
     >>> import torch
-    >>> from frpcag.graphs.torch_neighbors import exact_neighbors
+    >>> from frpcag.graphs.torch.neighbors import exact_neighbors
     >>> indices, distances = exact_neighbors(torch.tensor([[0.0], [1.0], [3.0]]), 1)
     >>> indices[:, 0].tolist(), distances[:, 0].tolist()
     ([1, 0, 1], [1.0, 1.0, 2.0])

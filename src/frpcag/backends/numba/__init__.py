@@ -1,0 +1,1 @@
+"""The CPU backend: fused kernels in Numba."""

@@ -1,0 +1,1 @@
+"""The PyTorch backend: Triton kernels on a GPU, tensor operations elsewhere."""

@@ -1,0 +1,218 @@
+"""The stages of a fit, and where each kind of data goes through them."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from numbers import Integral
+from typing import Any, NamedTuple
+
+from sklearn.utils import check_random_state
+
+from frpcag.backends import select_backend
+from frpcag.data.preprocess import check_flags
+from frpcag.engines.gammas import check_gamma
+from frpcag.graphs.checks import check_weight_options
+from frpcag.graphs.laplacian import check_laplacian
+from frpcag.linalg.units import Moves
+from frpcag.problem import check_numbers
+from frpcag.runtime.arrays import is_dask, is_tensor
+from frpcag.runtime.clock import Clock
+from frpcag.runtime.threads import count_threads
+from frpcag.solvers.solve import check_options
+from frpcag.solvers.stopping import Solution
+
+
+class Centred(NamedTuple):
+    """Data ready for the solve, and what undoes it: ``X = Xc * scale + center``."""
+
+    Xc: Any
+    center: Any
+    scale: Any
+
+    @property
+    def level(self) -> float | None:
+        """Sum over the entries of what was subtracted, in units of ``Xc``; None where ``Xc`` is ``X``."""
+        if not (self.center != 0).any() and not (self.scale != 1).any():
+            return None
+        return self.Xc.shape[0] * float(abs(self.center / self.scale).sum())
+
+
+class Factors(NamedTuple):
+    """``U - origin = W diag(Sigma) V'``."""
+
+    origin: Any
+    W: Any  # None where rows are in blocks: the restored rows give it
+    Sigma: Any
+    V: Any
+
+
+class Engine:
+    """The stages of a fit for one kind of data; `FRPCAG.fit` calls them in order.
+
+    Parameters
+    ----------
+    model : FRPCAG
+        Whose parameters are read. Nothing of it is written, except by scikit-learn's ``validate_data``.
+
+    Attributes
+    ----------
+    clock : Clock
+        Seconds per stage.
+    backend : str or Backend
+        What computes the steps of the solve.
+    multiples : (float, float)
+        Of the scale-free gammas, where gamma is "auto".
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.clock = Clock()
+        self.backend = model.backend
+        self.multiples = (1.0, 1.0)
+
+    def check(self, X: Any) -> Any:
+        """Return ``X`` as the other stages take it; raise for matrices and parameters that no fit can use."""
+        raise NotImplementedError
+
+    def centre(self, X: Any) -> Centred:
+        """Return a centred and scaled copy of ``X``."""
+        raise NotImplementedError
+
+    def graph(self, basis: Any, axis: int) -> Any:
+        """Return the graph of the samples or features of ``basis``, centred data or a clean part; None without one."""
+        raise NotImplementedError
+
+    def gamma(self, Xc: Any, graph: Any, axis: int) -> float:
+        """Return the weight of the graph's term."""
+        given = getattr(self.model, f"gamma{axis + 1}")
+        if graph is None:
+            return 0.0
+        if not isinstance(given, str):
+            return float(given)
+        return self.multiples[axis] * self.scale_free_gamma(Xc, graph, axis)
+
+    def scale_free_gamma(self, Xc: Any, graph: Any, axis: int) -> float:
+        """Return the gamma of `frpcag.engines.gammas` along an axis."""
+        raise NotImplementedError
+
+    def problem(self, Xc: Any, graphs: tuple[Any, Any], gammas: tuple[float, float]) -> Any:
+        """Return the problem to solve."""
+        raise NotImplementedError
+
+    def restore(self, X: Any, solution: Solution, centred: Centred, problem: Any) -> tuple[Any, Moves | None]:
+        """Return the clean part in the units and of the kind of ``X``, and what rounding has moved, None for nothing.
+
+        ``problem`` is the one that was solved; ``solution`` stays as it is.
+        """
+        raise NotImplementedError
+
+    def factors(self, U: Any) -> Factors:
+        """Return the factors of the clean part about its mean; ``U`` may be overwritten."""
+        raise NotImplementedError
+
+    def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
+        """Return the results by name."""
+        raise NotImplementedError
+
+    def as_array(self, Xc: Any) -> Any:
+        """Return centred data as a NumPy array on the host."""
+        raise NotImplementedError
+
+    def chosen_neighbors(self, n_nodes: int, axis: int) -> Any:
+        """Return ``n_neighbors``, at most one less than there are nodes."""
+        k = self.model.n_neighbors
+        if not isinstance(k, Integral) or k < n_nodes:
+            return k
+        if axis == 0:  # the two graphs share n_neighbors, so few features are no reason to complain
+            warnings.warn(
+                f"n_neighbors={k} is not smaller than n_samples={n_nodes}; using {n_nodes - 1}.", stacklevel=6
+            )
+        return n_nodes - 1
+
+
+# Paths, so that PyTorch and Dask are imported only where they are used.
+ENGINES = {
+    "host": ("frpcag.engines.host", "HostEngine"),
+    "torch": ("frpcag.engines.torch", "TorchEngine"),
+    "dask": ("frpcag.engines.dask", "DaskEngine"),
+}
+
+
+def engine_for(X: Any, model: Any) -> Engine:
+    """Return the engine for ``X`` and the parameters of a model, which are checked."""
+    check_parameters(model)
+    name = getattr(model.backend, "name", model.backend)
+    select_backend(name, X=X)  # says what is unknown or missing
+    if is_dask(X) and name not in ("auto", "dask"):
+        raise ValueError(f"backend={name!r} does not take Dask arrays; pass backend='dask' or X.compute().")
+    kind = "dask" if is_dask(X) or name == "dask" else "torch" if is_tensor(X) or name == "torch" else "host"
+    module, attribute = ENGINES[kind]
+    return getattr(import_module(module), attribute)(model)
+
+
+def check_parameters(model: Any) -> None:
+    """Raise ValueError for parameters of `FRPCAG` that no data could make right."""
+    check_flags(center=model.center, scale=model.scale)
+    for name in ("gamma1", "gamma2"):
+        check_gamma(name, getattr(model, name))
+    check_numbers(model.loss, model.huber_delta)
+    check_laplacian(model.laplacian)
+    check_weight_options(sigma=model.sigma, weights="gaussian")
+    check_refinement(model.n_refine)
+    check_seed(model.random_state)
+    count_threads(model.n_jobs)
+    check_options(
+        tol=model.tol, max_iter=model.max_iter, stop=model.stop, backend=model.backend, callback=model.callback
+    )
+
+
+def check_seed(random_state: Any) -> None:
+    """Raise ValueError unless ``random_state`` can seed NumPy's generators."""
+    try:
+        check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state={random_state!r} must be None, an integer from 0 to 2**32 - 1 or a RandomState."
+        ) from error
+
+
+def check_refinement(n_refine: Any) -> None:
+    """Raise ValueError unless ``n_refine`` is "auto" or a number of rounds."""
+    if isinstance(n_refine, str) and n_refine == "auto":
+        return
+    if not isinstance(n_refine, Integral) or isinstance(n_refine, bool) or int(n_refine) < 0:
+        raise ValueError(f"n_refine={n_refine!r} must be 'auto' or an integer >= 0.")
+
+
+def call_on_rows(model: Any, method: str, X: Any) -> Any:
+    """Call a method of a fitted model that takes new rows, where the model and the rows are.
+
+    A model of tensors is copied to the host, and the result goes to its device; rows of a Dask array go through chunk
+    by chunk, lazily.
+    """
+    if is_dask(model.low_rank_):
+        raise NotImplementedError(
+            "new rows are cleaned against all training rows, which are Dask arrays here; fit on a subsample that fits "
+            "in memory and transform Dask arrays with that model."
+        )
+    if is_tensor(model.low_rank_):
+        engine = import_module("frpcag.engines.torch")
+        return engine.to_device(call_on_rows(engine.to_host(model), method, X), model.low_rank_)
+    if is_dask(X):
+        return import_module("frpcag.engines.dask").map_chunks(model, method, X)
+    return getattr(model, method)(X)
+
+
+def refuse_dask(X: Any, name: str) -> None:
+    """Raise ValueError for a Dask array where a model holds all rows at once."""
+    if is_dask(X):
+        raise ValueError(
+            f"{name} does not take Dask arrays; pass X.compute(), or a subsample that fits in memory. FRPCAG itself "
+            "fits Dask arrays block by block."
+        )
+
+
+def on_host(model: Any) -> Any:
+    """Return a fitted model with NumPy arrays and SciPy graphs, a copy if it was fitted on tensors."""
+    return import_module("frpcag.engines.torch").to_host(model) if is_tensor(model.low_rank_) else model

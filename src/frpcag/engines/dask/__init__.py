@@ -1,0 +1,5 @@
+"""A fit on row blocks: the stages for matrices that no single machine holds."""
+
+from frpcag.engines.dask.stages import DaskEngine, map_chunks
+
+__all__ = ["DaskEngine", "map_chunks"]

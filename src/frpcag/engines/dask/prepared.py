@@ -1,0 +1,227 @@
+"""Row chunks in, blocks of neighbouring rows with their sample graph out; kept in a checkpoint where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from frpcag.data.preprocess import refuse_infinite, refuse_lost
+from frpcag.graphs import Graph
+from frpcag.graphs.blocks.cells import order_rows
+from frpcag.graphs.blocks.graph import BlockGraph
+from frpcag.linalg.row_blocks import Halo, LocalGraph
+from frpcag.runtime.checkpoint import Checkpoint, as_text
+from frpcag.runtime.tasks import Layout, Maximum, current_cluster, tree_sum
+
+Array = np.ndarray
+
+# Rows worked on at a time.
+_ROWS = 2000
+_PREPARED = "prepared"
+# Of what is saved with the blocks; a change of it makes a new fit of an old checkpoint.
+_LAYOUT = 2
+
+
+@dataclass
+class BlockRows:
+    """Centred and scaled rows in blocks of neighbours, ready for the graph and the solver."""
+
+    layout: Layout
+    X: list[Any]
+    ids: list[Any]  # row of the caller's matrix that each row is
+    shape: tuple[int, int]
+    dtype: np.dtype
+    visits: Any = None  # the blocks in which each row looks for neighbours
+    cells: Any = None
+    seed: int = 0
+    unit: float = 1.0  # a power of two near the largest entry, where distances would leave the range of float32
+    graph: BlockGraph | None = None
+    saved: bool = False  # whether these blocks were read from a checkpoint
+
+    @property
+    def points(self) -> list[Any]:
+        """The rows in units in which squared distances stay in the range of float32."""
+        return self.X if self.unit == 1.0 else self.layout.map(_times, self.X, [1 / self.unit for _ in self.X])
+
+
+class ChunkSums:
+    """Sums over row chunks on the workers, for `frpcag.data.preprocess.column_moments`.
+
+    The first pass raises for entries that are infinite, and for rows and columns without any observed.
+    """
+
+    def __init__(self, cluster: Any, chunks: Sequence[Any], sizes: Sequence[int]) -> None:
+        self.cluster, self.chunks = cluster, chunks
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        seen = self._on_chunks(_looked_over, [(c, int(at)) for c, at in zip(chunks, starts[:-1], strict=True)])
+        self.count, infinite, empty_row, low, high = tree_sum(cluster, seen)
+        refuse_infinite(infinite)
+        refuse_lost("row", [-int(empty_row.value)] if empty_row.value > -np.inf else [])
+        refuse_lost("column", np.flatnonzero(self.count == 0))
+        self._lowest, self.highest = -low.value, high.value
+        self.has_missing = bool((self.count < starts[-1]).any())
+
+    def lowest(self) -> Array:
+        """Return the least entry of each column, float64."""
+        return self._lowest
+
+    def deviations(self, reference: Array) -> tuple[Array, Array]:
+        """Return the sums of ``X - reference`` over the rows, and how many entries are observed."""
+        tasks = [(chunk, reference) for chunk in self.chunks]
+        return tree_sum(self.cluster, self._on_chunks(_column_deviations, tasks)), self.count
+
+    def squares(self, mean: Array) -> Array:
+        """Return the sums of ``(X - mean)**2`` over the rows."""
+        return tree_sum(self.cluster, self._on_chunks(_column_squares, [(chunk, mean) for chunk in self.chunks]))
+
+    def _on_chunks(self, function: Any, tasks: Sequence[tuple]) -> list[Any]:
+        return self.cluster.map(function, tasks, [None for _ in tasks])
+
+
+def prepare(
+    model: Any,
+    chunks: Sequence[Any],
+    sizes: Sequence[int],
+    dtype: np.dtype,
+    mean: Array,
+    std: Array,
+    *,
+    unit: float,
+    ordered: bool,
+) -> BlockRows:
+    """Centre and scale, and bring neighbouring rows together where they are to be ordered."""
+    cluster = current_cluster()
+    seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
+    centred = cluster.map(_centred, [(chunk, mean, std, dtype) for chunk in chunks], [None for _ in chunks])
+    shape = (int(np.sum(sizes)), len(mean))
+    if not ordered:  # no neighbours: rows stay where they are
+        layout = Layout.spread(cluster, sizes)
+        starts = layout.bounds
+        ids = layout.map(np.arange, [int(a) for a in starts[:-1]], [int(b) for b in starts[1:]])
+        return BlockRows(layout, layout.map(_same, centred), ids, shape, dtype, seed=seed, unit=unit)
+    if unit != 1.0:
+        centred = cluster.map(_times, [(part, 1 / unit) for part in centred], [None for _ in chunks])
+    layout, X, ids, visits, cells = order_rows(cluster, centred, sizes, n_blocks=len(chunks), seed=seed)
+    X = X if unit == 1.0 else layout.map(_times, X, [unit for _ in X])
+    return BlockRows(layout, X, ids, shape, dtype, visits, cells, seed, unit)
+
+
+def save_prepared(store: Checkpoint, mark: str, rows: BlockRows) -> None:
+    """Save the blocks and go on with what was saved: the solve then depends on the store alone."""
+    graph, layout = rows.graph, rows.layout
+    parts = [None for _ in layout.sizes] if graph is None else graph.parts
+    note: dict[str, Any] = {"fit": mark, "sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype)}
+    note["graph"] = None
+    if graph is not None:
+        names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall")
+        note["graph"] = {name: getattr(graph, name) for name in names}
+    store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts), note)
+    kept = resume(store, mark)
+    assert kept is not None
+    vars(rows).update(vars(kept))
+
+
+def resume(store: Checkpoint, mark: str) -> BlockRows | None:
+    """Return the blocks that a fit of the same data and parameters saved; None where there are none."""
+    note = store.manifest(_PREPARED)
+    if note is None:
+        return None
+    if note["fit"] != mark:
+        raise ValueError(
+            f"checkpoint={store.url!r} holds a fit of other data or other parameters; pass an empty folder, or delete "
+            "this one."
+        )
+    layout = Layout.spread(current_cluster(), note["sizes"])
+    saved = store.load(_PREPARED, layout)
+    X, ids = (layout.map(_entry, saved, [name for _ in saved]) for name in ("X", "ids"))
+    rows = BlockRows(layout, X, ids, tuple(note["shape"]), np.dtype(note["dtype"]), saved=True)
+    if note["graph"] is not None:
+        parts = layout.map(_unpack_graph, saved)
+        rows.graph = BlockGraph(parts, Halo(layout, parts), **note["graph"])
+    return rows
+
+
+def fingerprint(model: Any, dx: Any, mean: Array, std: Array, given: tuple[Any, Any]) -> str:
+    """Return what tells this fit from another: the data by shape and moments, and all that shapes the problem."""
+    graphs = [
+        part
+        for graph in given
+        for part in (
+            [graph.weights.indptr, graph.weights.indices, graph.weights.data] if isinstance(graph, Graph) else [graph]
+        )
+    ]
+    names = ("gamma1", "gamma2", "n_neighbors", "sigma", "laplacian", "loss", "huber_delta", "center", "scale")
+    options = [getattr(model, name) for name in names]
+    return as_text([_LAYOUT, dx.shape, str(dx.dtype), mean, std, *options, *graphs])
+
+
+def _looked_over(chunk: Array, start: int) -> tuple:
+    """Return entries observed in each column, infinite entries, the first empty row, and the range of each column."""
+    p = chunk.shape[1]
+    count, infinite, empty = np.zeros(p), 0, -np.inf
+    low, high = np.full(p, np.inf), np.full(p, -np.inf)
+    for at in range(0, len(chunk), _ROWS):
+        rows = np.asarray(chunk[at : at + _ROWS], dtype=np.float64)
+        infinite += int(np.isinf(rows).sum())
+        missing = np.isnan(rows)
+        count += len(rows) - missing.sum(axis=0)
+        low, high = np.fmin(low, np.fmin.reduce(rows, axis=0)), np.fmax(high, np.fmax.reduce(rows, axis=0))
+        if (lost := np.flatnonzero(missing.all(axis=1))).size and empty == -np.inf:
+            empty = -(start + at + int(lost[0]))  # negative: of maxima the first row wins
+    return count, infinite, Maximum(empty), Maximum(-low), Maximum(high)
+
+
+def _column_deviations(chunk: Array, reference: Array) -> Array:
+    total = np.zeros(len(reference))
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by check_range
+        for at in range(0, len(chunk), _ROWS):
+            total += np.nansum(np.asarray(chunk[at : at + _ROWS], dtype=np.float64) - reference, axis=0)
+    return total
+
+
+def _column_squares(chunk: Array, mean: Array) -> Array:
+    total = np.zeros(len(mean))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for at in range(0, len(chunk), _ROWS):
+            total += np.nansum(np.square(chunk[at : at + _ROWS] - mean), axis=0)
+    return total
+
+
+def _centred(chunk: Array, mean: Array, std: Array, dtype: np.dtype) -> Array:
+    out = np.empty(chunk.shape, dtype)
+    for at in range(0, len(chunk), _ROWS):
+        rows = slice(at, at + _ROWS)
+        out[rows] = (chunk[rows] - mean) / std
+    return out
+
+
+def _pack(X: Array, ids: Array, part: LocalGraph | None) -> dict[str, Array]:
+    packed = {"X": X, "ids": ids}
+    if part is not None:
+        L = part.rows
+        packed |= {"data": L.data, "indices": L.indices, "indptr": L.indptr, "shape": np.array(L.shape)}
+        packed |= {"null": part.null, **{f"needs_{j}": rows for j, rows in part.needs.items()}}
+    return packed
+
+
+def _unpack_graph(saved: dict[str, Array]) -> LocalGraph:
+    L = sp.csr_array((saved["data"], saved["indices"], saved["indptr"]), shape=tuple(saved["shape"]))
+    needs = {int(name[6:]): rows for name, rows in saved.items() if name.startswith("needs_")}
+    return LocalGraph(L, needs, saved["null"])
+
+
+def _entry(saved: dict[str, Array], name: str) -> Array:
+    return saved[name]
+
+
+def _times(A: Array, factor: float) -> Array:
+    return (A * factor).astype(A.dtype, copy=False)
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -1,0 +1,379 @@
+"""The stages of a fit on row blocks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from numbers import Integral
+from operator import getitem
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from frpcag.backends.dask import BlockProblem, DaskBackend, RowBlocks
+from frpcag.data.preprocess import check_range, check_shape, column_moments
+from frpcag.data.row_chunks import as_row_chunks
+from frpcag.engines.base import Centred, Engine, Factors
+from frpcag.engines.dask.prepared import BlockRows, ChunkSums, fingerprint, prepare, resume, save_prepared
+from frpcag.engines.gammas import (
+    column_sums,
+    csr_product,
+    gamma_of,
+    looked_at,
+    pull_at,
+    reference_row,
+    rounding_of,
+    spread_sums,
+)
+from frpcag.graphs import GRAPHS, Graph
+from frpcag.graphs.blocks.gram import column_products, graph_from_products
+from frpcag.graphs.blocks.graph import BlockGraph, given_graph, search_graph
+from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.graphs.checks import check_n_neighbors
+from frpcag.graphs.laplacian import check_laplacian
+from frpcag.linalg.factorize import check_n_components, gram_factors, gram_sum, power_unit
+from frpcag.linalg.row_blocks import LocalGraph
+from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, restore_rows, row_blocks
+from frpcag.problem import widened
+from frpcag.runtime.checkpoint import Checkpoint
+from frpcag.runtime.tasks import Layout, Maximum, current_cluster, exchange, split_rows, tree_sum
+
+Array = np.ndarray
+
+logger = logging.getLogger("frpcag")
+
+# Features beyond which their p x p products would not fit the client.
+_MAX_FEATURES = 1 << 14
+_SEARCHES = ("auto", "exact", "approximate")
+
+
+class DaskEngine(Engine):
+    """Row chunks on the workers of the current Dask client; the results of the size of ``X`` are Dask arrays.
+
+    ``low_rank_``, ``sparse_`` and ``embedding_`` have the rows and chunks of ``X``; ``sample_graph_`` is a
+    `BlockGraph`; the other results are what they are on one machine.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
+        self.store = None if self.backend.checkpoint is None else Checkpoint(self.backend.checkpoint)
+        self.given: tuple[Any, Any] = (None, None)
+        self.has_missing = False
+        self.mark = ""
+
+    def check(self, X: Any) -> Any:
+        """Return ``X`` as a Dask array of row chunks; raise for what would fail later, before any work."""
+        shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
+        if isinstance(shape, tuple):
+            check_shape(self.model, shape, dtype)
+        dx = as_row_chunks(X)
+        validate_data(self.model, dx, skip_check_array=True)
+        model, (n, p) = self.model, dx.shape
+        if p > _MAX_FEATURES:
+            raise ValueError(
+                f"X has n_features={p}, but backend='dask' holds p x p products on the client and takes at most "
+                f"{_MAX_FEATURES}; reduce the features first, such as by a random projection."
+            )
+        check_n_components(model.n_components, n, p)
+        if model.n_refine != 0:
+            raise ValueError(f"n_refine={model.n_refine!r} is not done by backend='dask'; pass 0 or fit a subsample.")
+        self.given = self._given("sample_graph", n), self._given("feature_graph", p)
+        for axis, n_nodes in enumerate((n, p)):
+            if isinstance(self.given[axis], str) and n_nodes > 1:
+                k = model.n_neighbors
+                check_n_neighbors(k if not isinstance(k, Integral) else min(k, n_nodes - 1), n_nodes, axis=axis)
+        return dx
+
+    def centre(self, X: Any) -> Centred:
+        """Return the rows centred and scaled, neighbours near each other, and how they were centred and scaled."""
+        model = self.model
+        cluster = current_cluster()
+        chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
+        sums = ChunkSums(cluster, chunks, sizes)
+        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=model.center, scale=model.scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.fmax(np.abs(sums.highest - mean), np.abs(sums.lowest() - mean)) / std
+        check_range(largest, mean, std, dtype)
+        self.has_missing = sums.has_missing
+        self.mark = fingerprint(model, X, mean, std, self.given)
+        rows = None if self.store is None else resume(self.store, self.mark)
+        if rows is None:
+            unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
+            ordered = self.given[0] is not None
+            rows = prepare(model, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered)
+        return Centred(rows, mean, std)
+
+    def graph(self, basis: BlockRows, axis: int) -> Any:
+        """Return the graph of the samples, cut into the blocks, or of the features; None without one."""
+        if axis == 1:
+            return self._feature_graph(basis)
+        if basis.graph is None and self.given[0] is not None:
+            basis.graph = self._sample_graph(basis)
+            n, n_halo = basis.shape[0], basis.graph.n_halo
+            logger.info(
+                "%d rows in %d blocks: %d halo rows (%.1f %% of the rows), %d pieces a step",
+                n, len(basis.layout.sizes), n_halo, 100 * n_halo / n, basis.graph.halo.n_pieces,
+            )  # fmt: skip
+        if self.store is not None and not basis.saved:
+            save_prepared(self.store, self.mark, basis)
+        return basis.graph
+
+    def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
+        """Return the gamma of `frpcag.engines.gammas` along an axis."""
+        layout = Xc.layout
+        rows = looked_at(Xc.shape[0])
+        chosen = layout.map(np.isin, Xc.ids, [rows for _ in Xc.ids])
+        first = layout.cluster.gather(layout.map(_first_of, Xc.X, Xc.ids))
+        reference = reference_row(np.concatenate(first)[0])
+        shared = [reference for _ in chosen]
+
+        def spread(mean: Array) -> Array:
+            return tree_sum(layout.cluster, layout.map(_spread, Xc.X, chosen, [mean for _ in chosen]))
+
+        if axis == 0:
+            halos = graph.halo.fetch(Xc.X, _pick)
+            parts = layout.map(_sample_pulls, graph.parts, Xc.X, halos, chosen, shared)
+            diagonal = tree_sum(layout.cluster, layout.map(_diagonal_sum, graph.parts)) / Xc.shape[0]
+            rounding: Any = partial(np.multiply, diagonal)
+        else:
+            parts = layout.map(_feature_pulls, [graph.laplacian for _ in chosen], Xc.X, chosen, shared)
+            rounding = rounding_of(graph.laplacian, 1)
+        return gamma_of(tree_sum(layout.cluster, parts), reference, spread, rounding, Xc.dtype, self.model.loss)
+
+    def problem(self, Xc: BlockRows, graphs: tuple[Any, Any], gammas: tuple[float, float]) -> BlockProblem:
+        """Return the problem to solve."""
+        G1, G2 = graphs
+        null2 = None if G2 is None else G2.null_vector
+        return BlockProblem(
+            Xc.layout,
+            RowBlocks(Xc.X, Xc.shape, Xc.dtype),
+            G1,
+            None if G2 is None else G2.laplacian,
+            *gammas,
+            self.model.loss,
+            self.model.huber_delta,
+            null2,
+            widened(*_box(Xc, null2), Xc.dtype) if self.has_missing else None,
+            lmax1=None if G1 is None else G1.lmax,
+            lmax2=None if G2 is None else G2.lmax,
+        )
+
+    def factors(self, U: RowBlocks) -> Factors:
+        """Return the factors of the clean part about its mean, through the p x p Gram matrix."""
+        n, layout = U.shape[0], U.layout
+        largest = tree_sum(layout.cluster, layout.map(_largest, U.parts)).value
+        unit = power_unit(largest, U.dtype.itemsize)
+        total, gram = tree_sum(layout.cluster, layout.map(_factor_sums, U.parts, [unit for _ in U.parts]))
+        origin = total / n if self.model.center else np.zeros_like(total)
+        Sigma, V = gram_factors(gram - n * np.outer(origin, origin), self.model.n_components)
+        Sigma, V = Sigma[:n] * unit, V[:, :n]  # the matrix has no more
+        return Factors(origin * unit, None, Sigma.astype(U.dtype), V.astype(U.dtype))
+
+    def restore(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
+        """Return the clean part, rows in the caller's order and units, and what rounding has moved."""
+        rows, center, scale = centred
+        U, slopes = solution.U, [None for _ in rows.ids] if solution.slope is None else solution.slope.parts
+        layout, sizes = U.layout, X.chunks[0]
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        homes = Layout.spread(layout.cluster, sizes).homes
+        routed = layout.map(_send_back, U.parts, slopes, rows.ids, [bounds for _ in U.parts])
+        back = exchange(layout.cluster, routed, homes)
+        del routed
+        terms = Terms(*problem.reaches, problem.loss, problem.huber_delta)
+        chunks = layout.cluster.chunks(X)
+        places = zip(back, chunks, bounds[:-1], strict=True)
+        tasks = [(part, chunk, int(start), center, scale, terms) for part, chunk, start in places]
+        done = layout.cluster.map(_restore_rows, tasks, homes)
+        del back, chunks, tasks
+        parts, moves = (layout.cluster.map(getitem, [(part, i) for part in done], homes) for i in (0, 1))
+        low_rank = layout.cluster.array(parts, [(size, U.shape[1]) for size in sizes], U.dtype)
+        return low_rank, Moves(*tree_sum(layout.cluster, moves))
+
+    def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
+        """Return the results by name."""
+        import dask.array as da
+
+        _, center, scale = centred
+        mean, sizes, dtype = center + factors.origin * scale, X.chunks[0], low_rank.dtype
+        embedding = low_rank.map_blocks(
+            _project, mean=mean, scale=scale, V=factors.V, dtype=dtype, chunks=(sizes, (len(factors.Sigma),))
+        )
+        large = {
+            "low_rank": low_rank,
+            "sparse": da.map_blocks(_residual, X, low_rank, dtype=dtype),
+            "embedding": embedding,
+        }
+        results = {f"{name}_": self._stored(name, array) for name, array in large.items()}
+        return results | {
+            "components_": factors.V.T,
+            "singular_values_": factors.Sigma,
+            "mean_": mean,
+            "center_": center,
+            "scale_": scale,
+            "sample_graph_": graphs[0],
+            "feature_graph_": graphs[1],
+        }
+
+    def _stored(self, name: str, array: Any) -> Any:
+        """Return an array written to the backend's output and read from there, or as it is without one."""
+        import dask.array as da
+
+        output = self.backend.output
+        if output is None:
+            return array
+        array.rechunk((max(array.chunks[0]), -1)).to_zarr(output, component=name, overwrite=True)
+        return da.from_zarr(output, component=name)
+
+    def _given(self, name: str, n_nodes: int) -> Any:
+        """Return a graph that was given, how to search for one, or None."""
+        method = getattr(self.model, name)
+        if method is None or (isinstance(method, str) and method in _SEARCHES):
+            return method
+        axis = 0 if name == "sample_graph" else 1
+        known = method in GRAPHS if isinstance(method, str) else hasattr(method, "fit_transform")
+        if known and (method, axis) != ("grid", 1):
+            raise ValueError(
+                f"{name}={method!r} is not done by backend='dask'; pass one of {', '.join(map(repr, _SEARCHES))}, a "
+                "sparse adjacency, a Graph or None."
+            )
+        model = self.model
+        options = GraphOptions(axis=axis, laplacian=model.laplacian, feature_shape=model.feature_shape, argument=name)
+        return graph_of(np.broadcast_to(0.0, (n_nodes, 1) if axis == 0 else (1, n_nodes)), method, options)
+
+    def _sample_graph(self, rows: BlockRows) -> BlockGraph:
+        given, model = self.given[0], self.model
+        if isinstance(given, Graph):
+            known: dict[str, Any] = {"sigma": given.sigma, "normalized": given.normalized, "method": given.method}
+            return given_graph(rows.layout, rows.ids, given.weights, **known)
+        graph = search_graph(
+            rows.layout,
+            rows.points,
+            rows.ids,
+            rows.visits,
+            rows.cells,
+            n_features=rows.shape[1],
+            n_neighbors=self.chosen_neighbors(rows.shape[0], 0),
+            sigma=model.sigma if isinstance(model.sigma, str) else model.sigma / rows.unit,
+            normalized=check_laplacian(model.laplacian),
+            method=given,
+            seed=rows.seed,
+        )
+        return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
+
+    def _feature_graph(self, rows: BlockRows) -> Graph | None:
+        given, (n, p) = self.given[1], rows.shape
+        if given is None or isinstance(given, Graph):
+            return given
+        if p == 1:
+            return None
+        layout, sigma = rows.layout, self.model.sigma
+        graph = graph_from_products(
+            tree_sum(layout.cluster, layout.map(column_products, rows.points)),
+            n,
+            n_neighbors=self.chosen_neighbors(p, 1),
+            sigma=sigma if isinstance(sigma, str) else sigma / rows.unit,
+            laplacian=self.model.laplacian,
+        )
+        return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
+
+
+def map_chunks(model: Any, method: str, X: Any) -> Any:
+    """Call a method of a model fitted on one machine on every chunk of a Dask array, lazily."""
+    dx = as_row_chunks(X)
+    n_columns = len(model.components_) if method == "_transform_rows" else model.n_features_in_
+    return dx.map_blocks(_call, model=model, method=method, dtype=_dtype(dx), chunks=(dx.chunks[0], (n_columns,)))
+
+
+def _call(rows: Array, model: Any, method: str) -> Array:
+    return getattr(model, method)(rows)
+
+
+def _dtype(X: Any) -> np.dtype:
+    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+
+def _box(rows: BlockRows, null2: Array | None) -> tuple[float, float]:
+    """Return the range of the observed entries in units of the null vectors, as `frpcag.problem.solution_box`."""
+    layout = rows.layout
+    graphs = [None for _ in rows.X] if rows.graph is None else rows.graph.parts
+    columns = np.ones(rows.shape[1]) if null2 is None else null2
+    low, high = tree_sum(layout.cluster, layout.map(_range, rows.X, graphs, [columns for _ in graphs]))
+    return -low.value, high.value
+
+
+def _first_of(X: Array, ids: Array) -> Array:
+    return X[ids == 0]
+
+
+def _sample_pulls(part: LocalGraph, X: Array, halo: Sequence[Array], chosen: Array, reference: Array) -> Any:
+    at = np.flatnonzero(chosen)
+    everyone = np.concatenate([X, *halo])
+    pull = pull_at(csr_product(part.rows[at], at), part.rows.diagonal()[at], X[at], everyone)
+    return column_sums(pull, X[at], reference)
+
+
+def _feature_pulls(L2: sp.csr_array, X: Array, chosen: Array, reference: Array) -> Any:
+    points = X[chosen].T
+    pull = pull_at(csr_product(L2, np.arange(len(points))), L2.diagonal(), points, points).T
+    return column_sums(pull, X[chosen], reference)
+
+
+def _spread(X: Array, chosen: Array, mean: Array) -> Array:
+    return spread_sums(X[chosen], mean)
+
+
+def _diagonal_sum(part: LocalGraph) -> float:
+    return float(part.rows.diagonal().sum())
+
+
+def _range(X: Array, part: LocalGraph | None, columns: Array) -> tuple[Maximum, Maximum]:
+    Z = X / columns if part is None else X / part.null[:, None] / columns
+    return Maximum(-float(np.nanmin(Z))), Maximum(float(np.nanmax(Z)))
+
+
+def _largest(U: Array) -> Maximum:
+    return Maximum(max(float(U.max()), -float(U.min())))
+
+
+def _factor_sums(U: Array, unit: float) -> tuple[Array, Array]:
+    scaled = U if unit == 1.0 else U / unit
+    return scaled.sum(axis=0, dtype=np.float64), gram_sum(scaled)
+
+
+def _send_back(U: Array, V: Array | None, ids: Array, bounds: Array) -> list[tuple[Array, ...]]:
+    chunk = np.searchsorted(bounds, ids, side="right") - 1
+    arrays = (U, ids) if V is None else (U, ids, V)
+    return split_rows(arrays, np.arange(len(U)), chunk, len(bounds) - 1)
+
+
+def _restore_rows(
+    part: tuple[Array, ...], chunk: Array, start: int, center: Array, scale: Array, terms: Terms
+) -> tuple[Array, tuple]:
+    U, ids, *more = part
+    out, moves = np.empty_like(U), NOTHING
+    for rows in row_blocks(U.shape):
+        X = np.asarray(chunk[ids[rows] - start], dtype=U.dtype)
+        units = Units(np.ones(len(X)), center, scale)
+        # As `prepare` has centred and scaled them.
+        V = more[0][rows] if more else None
+        restored, moved = restore_rows(X, frame_rows(X, units), U[rows], V, units, terms)
+        out[ids[rows] - start] = restored
+        moves += moved
+    return out, tuple(moves)
+
+
+def _residual(X: Array, low_rank: Array) -> Array:
+    return np.nan_to_num(np.asarray(X - low_rank, dtype=low_rank.dtype), nan=0.0)
+
+
+def _project(low_rank: Array, mean: Array, scale: Array, V: Array) -> Array:
+    return ((low_rank - mean) / scale).astype(low_rank.dtype) @ V
+
+
+def _pick(X: Array, rows: Array) -> Array:
+    return X[rows]

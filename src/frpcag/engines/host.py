@@ -1,0 +1,110 @@
+"""The stages of a fit on NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frpcag.backends.rows import restore_in_place
+from frpcag.data.preprocess import center_and_scale, validate_matrix
+from frpcag.engines.base import Centred, Engine, Factors
+from frpcag.engines.gammas import scale_free_gamma
+from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.linalg.factorize import check_n_components, gram_svd
+from frpcag.linalg.units import Moves, Units
+from frpcag.problem import Problem
+from frpcag.runtime.memory import require_memory_for
+from frpcag.solvers import Solution
+
+Array = np.ndarray
+
+
+class HostEngine(Engine):
+    """NumPy arrays, SciPy sparse matrices and frames; the results are NumPy arrays."""
+
+    def check(self, X: Any) -> Any:
+        """Return ``X`` as a float array or CSR matrix."""
+        require_memory_for(X, self.model.n_neighbors, backend=self.backend)
+        X = validate_matrix(self.model, X, reset=True)
+        check_n_components(self.model.n_components, *X.shape)
+        return X
+
+    def centre(self, X: Any) -> Centred:
+        """Return a centred and scaled copy of ``X``."""
+        return Centred(*center_and_scale(X, center=self.model.center, scale=self.model.scale))
+
+    def as_array(self, Xc: Any) -> Array:
+        """Return centred data as a NumPy array on the host."""
+        return Xc
+
+    def graph(self, basis: Any, axis: int) -> Any:
+        """Return the graph of the samples or features of ``basis``; None without one."""
+        model = self.model
+        method = model.feature_graph if axis else model.sample_graph
+        n_nodes = basis.shape[axis]
+        if method is None or (isinstance(method, str) and method == "auto" and n_nodes == 1):
+            return None
+        options = GraphOptions(
+            axis=axis,
+            n_neighbors=self.chosen_neighbors(n_nodes, axis),
+            sigma=model.sigma,
+            laplacian=model.laplacian,
+            feature_shape=model.feature_shape,
+            random_state=model.random_state,
+            n_jobs=model.n_jobs,
+            argument="feature_graph" if axis else "sample_graph",
+        )
+        return graph_of(basis, method, options)
+
+    def scale_free_gamma(self, Xc: Any, graph: Any, axis: int) -> float:
+        """Return the gamma of `frpcag.engines.gammas` along an axis."""
+        return scale_free_gamma(graph.laplacian, Xc, axis=axis, loss=self.model.loss)
+
+    def problem(self, Xc: Any, graphs: tuple[Any, Any], gammas: tuple[float, float]) -> Problem:
+        """Return the problem to solve."""
+        parts: dict[str, Any] = {
+            f"{name}{i}": None if graph is None else getattr(graph, attribute)
+            for i, graph in enumerate(graphs, start=1)
+            for name, attribute in (("L", "laplacian"), ("null", "null_vector"), ("lmax", "lmax"))
+        }
+        gamma1, gamma2 = gammas
+        parts |= {"loss": self.model.loss, "huber_delta": self.model.huber_delta}
+        return self.problem_type()(Xc, gamma1=gamma1, gamma2=gamma2, **parts)
+
+    def problem_type(self) -> type[Problem]:
+        """Return the class of problems over these arrays."""
+        return Problem
+
+    def restore(self, X: Any, solution: Solution, centred: Centred, problem: Any) -> tuple[Any, Moves | None]:
+        """Return the clean part in the units of ``X``, and what rounding has moved."""
+        U: Any = solution.U
+        low_rank = U.clone() if hasattr(U, "clone") else U.copy()
+        if centred.level is None:
+            return low_rank, None
+        units = Units(np.ones(U.shape[0]), centred.center, centred.scale)
+        return restore_in_place(X, centred.Xc, low_rank, solution.slope, units, problem)
+
+    def factors(self, U: Array) -> Factors:
+        """Return the factors of the clean part about its mean, which is taken off ``U`` in place."""
+        # The clean part of centred data is not itself centred: the normalised Laplacian pulls towards sqrt(degree).
+        origin = U.mean(axis=0, dtype=np.float64) if self.model.center else np.zeros(U.shape[1])
+        U -= origin.astype(U.dtype)
+        return Factors(origin, *gram_svd(U, self.model.n_components, random_state=self.model.random_state))
+
+    def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
+        """Return the results by name."""
+        sparse = np.asarray(X - low_rank)
+        np.nan_to_num(sparse, copy=False, nan=0.0)
+        return {
+            "low_rank_": low_rank,
+            "sparse_": sparse,
+            "embedding_": factors.W * factors.Sigma,
+            "components_": factors.V.T,
+            "singular_values_": factors.Sigma,
+            "mean_": centred.center + factors.origin * centred.scale,
+            "center_": centred.center,
+            "scale_": centred.scale,
+            "sample_graph_": graphs[0],
+            "feature_graph_": graphs[1],
+        }

@@ -1,0 +1,1 @@
+"""What users construct: each estimator composes others."""

@@ -1,0 +1,1 @@
+"""Graphs over row blocks on a Dask cluster."""

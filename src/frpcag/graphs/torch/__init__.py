@@ -1,0 +1,1 @@
+"""Graphs of tensors, built on their own device."""

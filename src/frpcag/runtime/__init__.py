@@ -1,0 +1,1 @@
+"""Services that any layer may use: threads, memory, tasks, atomic files, clock."""

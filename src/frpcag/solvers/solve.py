@@ -1,0 +1,168 @@
+"""The one entry point to solvers: a Problem in, a certified Solution out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from frpcag.backends import Backend, select_backend
+from frpcag.problem import Array, Certificate, Problem
+from frpcag.solvers.conditioning import condition, in_units_of, restore, rounded, rounding_room, rows_of
+from frpcag.solvers.fista import fista
+from frpcag.solvers.step_size import BOUNDS, refuse_indefinite
+from frpcag.solvers.stopping import STOPS, Progress, Solution, SolveInterrupted, Stop
+
+SOLVERS: dict[str, Callable[..., Solution]] = {"fista": fista}
+
+
+def solve(
+    problem: Problem,
+    *,
+    solver: str = "fista",
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    stop: str = "gap",
+    backend: str | Backend = "auto",
+    n_jobs: int | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    U0: Array | None = None,
+    restart: bool = True,
+    step: str = "lanczos",
+    level: float | None = None,
+) -> Solution:
+    """Solve the problem and say how close to the optimum the answer is.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, Laplacians, weights and loss.
+    solver : {"fista"}, default="fista"
+        One of ``SOLVERS``.
+    tol : float, default=1e-3
+        Belongs to ``stop``.
+    max_iter : int, default=500
+        Limit of steps; reaching it warns with the gap reached.
+    stop : {"gap", "change"}, default="gap"
+        End on the relative duality gap, or on the relative squared change of Y as the paper does.
+    backend : {"auto", "numpy", "numba", "torch", "dask"} or Backend, default="auto"
+        What computes the steps.
+    n_jobs : int, optional
+        Number of threads; all cores by default. The result does not depend on it.
+    callback : callable, optional
+        Called with a :class:`Progress` after every step; a true return value ends the run, which then
+        still gives a valid, certified result.
+    U0 : ndarray of shape (n_samples, n_features), optional
+        Warm start.
+    restart : bool, default=True
+        Reset the momentum when it points uphill; False and ``step="paper"`` give the paper's Algorithm 1.
+    step : {"lanczos", "paper"}, default="lanczos"
+        Step size from Lanczos estimates of the largest eigenvalues, or from the bound 2 of the paper.
+    level : float, optional
+        For callers who will bring ``U`` to other units: the sum of the absolute numbers that they will add to its
+        entries, in its units. The run then goes on until ``tol`` has room for their rounding.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    SolveInterrupted
+        On Ctrl-C: a `KeyboardInterrupt` whose ``solution`` is the valid, certified result so far.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from frpcag import Problem, solve
+    >>> path = sp.csr_array(np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]))
+    >>> X = np.array([[1.0, 2.0], [9.0, 2.0], [1.0, 2.0]])
+    >>> solution = solve(Problem(X, path, None, gamma1=10.0, gamma2=0.0), tol=1e-6)
+    >>> solution.U.round(3)
+    array([[1.   , 2.   ],
+           [1.025, 2.   ],
+           [1.   , 2.   ]])
+    >>> solution.gap <= 1e-6
+    True
+    """
+    check_options(solver=solver, tol=tol, max_iter=max_iter, stop=stop, step=step, backend=backend, callback=callback)
+    U0 = None if U0 is None else problem.start(U0)
+    refuse_indefinite(problem)
+    given = problem
+    problem, units = condition(given)
+    if units is not None and U0 is not None:
+        U0 = rows_of(given).start(U0, units)
+
+    def posed(at: Certificate) -> Certificate:
+        return at if units is None else in_units_of(at, given, units)
+
+    # The kernels walk along rows: the longer dimension goes there.
+    flip = problem.can_turn and problem.shape[0] < problem.shape[1]
+    chosen = select_backend(backend, n_jobs=n_jobs, X=problem.X) if isinstance(backend, str) else backend
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
+        solution = SOLVERS[solver](
+            problem.transpose() if flip else problem,
+            chosen,
+            stop=Stop(stop, float(tol), int(max_iter), callback, posed, rounding_room(problem, units, level)),
+            restart=restart,
+            step=step,
+            U0=U0.T if flip and U0 is not None else U0,
+        )
+    if not np.isfinite(solution.objective):
+        raise ValueError(_out_of_range(given))
+    if flip:
+        solution.U = problem.turn(solution.U)
+        solution.slope = None if solution.slope is None else problem.turn(solution.slope)
+    if units is not None:
+        solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
+        solution.settle(posed(rounded(solution.certificate, moves)), stop=stop, tol=tol)
+    if solution.status == "interrupted":
+        raise SolveInterrupted(solution)
+    if solution.status == "max_iter":
+        warnings.warn(
+            f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative "
+            f"change {solution.change:.2g}, stop={stop!r} asks for tol={tol:g}; raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return solution
+
+
+def check_options(
+    *, tol: Any, max_iter: Any, stop: Any, backend: Any, callback: Any, solver: Any = "fista", step: Any = "lanczos"
+) -> None:
+    """Raise ValueError for options of `solve` that are unknown words, or numbers out of their range."""
+    words: tuple[tuple[str, Any, Any], ...] = (
+        ("solver", solver, SOLVERS),
+        ("stop", stop, STOPS),
+        ("step", step, BOUNDS),
+    )
+    for name, value, known in words:
+        if not (isinstance(value, str) and value in known):
+            raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, known))}.")
+    if not _is_number(tol) or tol < 0:
+        raise ValueError(f"tol={tol!r} must be a finite number >= 0.")
+    if not _is_number(max_iter) or int(max_iter) != max_iter or max_iter < 1:
+        raise ValueError(f"max_iter={max_iter!r} must be an integer >= 1.")
+    if not (isinstance(backend, str) or hasattr(backend, "load")):
+        raise ValueError(f"backend={backend!r} is unknown; pass 'auto', the name of a backend, or a Backend.")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r} must be None or a function of one argument, a Progress.")
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+
+
+def _out_of_range(problem: Problem) -> str:
+    """Return what to say when sums over the problem have left the range of floating-point numbers."""
+    return (
+        f"the entries of X, up to {rows_of(problem).largest(problem):.3g}, and gamma1={problem.gamma1:.3g}, "
+        f"gamma2={problem.gamma2:.3g} are too large together: their products leave the range of the "
+        "numbers. Divide X by its largest entry, with gammas times the same, or "
+        "pass gamma='auto'; float64 reaches further than float32."
+    )

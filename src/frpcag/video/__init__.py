@@ -1,0 +1,1 @@
+"""Background and foreground of a clip."""

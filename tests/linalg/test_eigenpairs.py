@@ -1,0 +1,80 @@
+"""Low eigenpairs of Laplacians, against closed forms and dense eigenvectors."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from frpcag.graphs import build_laplacian
+from frpcag.linalg.eigenpairs import low_eigenpairs
+from support.oracles import random_weights, ring
+
+
+def graph_of_grid(side):
+    path = sp.diags_array([np.ones(side - 1)] * 2, offsets=[-1, 1])
+    one = sp.eye_array(side)
+    return sp.csr_array(sp.kron(path, one) + sp.kron(one, path))
+
+
+def test_low_eigenvalues_of_a_ring_are_the_closed_form():
+    n = 700  # above the dense limit
+    expected = np.sort(2 - 2 * np.cos(2 * np.pi * np.arange(n) / n))[:5]
+    assert_allclose(low_eigenpairs(build_laplacian(ring(n), "combinatorial"), 5)[0], expected, atol=1e-9)
+
+
+def test_double_eigenvalues_of_a_square_grid_are_found_twice():
+    path = 2 - 2 * np.cos(np.pi * np.arange(25) / 25)
+    expected = np.sort(np.add.outer(path, path), axis=None)[:8]
+    A = graph_of_grid(25)
+    assert_allclose(low_eigenpairs(build_laplacian(A, "combinatorial"), 8)[0], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [50, 600])
+def test_low_eigenvalues_agree_with_dense_ones(n):
+    L = build_laplacian(random_weights(n, 8 / n, 3))
+    assert_allclose(low_eigenpairs(L, 6)[0], np.linalg.eigvalsh(L.toarray())[:6], atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [50, 600])
+def test_low_eigenvectors_satisfy_the_eigenvalue_equation(n):
+    L = build_laplacian(random_weights(n, 8 / n, 3))
+    values, vectors = low_eigenpairs(L, 6)
+    assert_allclose(L @ vectors, vectors * values, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [50, 600])
+def test_low_eigenvectors_are_orthonormal(n):
+    vectors = low_eigenpairs(build_laplacian(random_weights(n, 8 / n, 3)), 6)[1]
+    assert_allclose(vectors.T @ vectors, np.eye(6), atol=1e-9)
+
+
+def test_zero_eigenvalue_is_found_once_for_each_component():
+    L = build_laplacian(sp.block_diag([random_weights(600, 0.05, seed) for seed in range(3)] + [ring(7)], format="csr"))
+    assert (low_eigenpairs(L, 6)[0] < 1e-9).sum() == 4
+
+
+def test_eigenvectors_live_on_one_component_each():
+    L = build_laplacian(sp.block_diag([random_weights(600, 0.05, seed) for seed in range(2)], format="csr"))
+    vectors = low_eigenpairs(L, 4)[1]
+    assert_array_equal(np.abs(vectors[:600]).max(axis=0) * np.abs(vectors[600:]).max(axis=0), 0)
+
+
+def test_largest_entry_of_each_eigenvector_is_positive():
+    vectors = low_eigenpairs(build_laplacian(random_weights(600, 0.02, 3)), 6)[1]
+    assert (vectors[np.abs(vectors).argmax(axis=0), range(6)] > 0).all()
+
+
+def test_low_eigenpairs_repeat_to_the_last_bit():
+    L = build_laplacian(random_weights(600, 0.02, 3))
+    assert_array_equal(low_eigenpairs(L, 4)[1], low_eigenpairs(L, 4)[1])
+
+
+@pytest.mark.parametrize("k", [1, 4, 5])
+def test_as_many_eigenpairs_as_nodes_can_be_asked_for(k):
+    assert low_eigenpairs(build_laplacian(ring(5)), k)[1].shape == (5, k)
+
+
+@pytest.mark.parametrize("k", [0, 6])
+def test_more_eigenpairs_than_nodes_are_refused(k):
+    with pytest.raises(ValueError, match=f"k={k} must be between 1 and n_nodes=5"):
+        low_eigenpairs(build_laplacian(ring(5)), k)

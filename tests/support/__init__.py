@@ -1,0 +1,1 @@
+"""Oracles, strategies, fuzz cases, engines and the browser that tests share."""
