@@ -24,8 +24,9 @@ ALLOWED = {
     "engines": {"data", "graphs", "problem", "solvers", "backends", "linalg"},
     "insight": {"graphs", "problem"},
     "labels": {"graphs", "linalg"},
+    "cells": {"graphs", "problem", "solvers"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
-    "estimators": {"data", "graphs", "problem", "solvers", "linalg", "engines", "labels", "report"},
+    "estimators": {"data", "graphs", "problem", "solvers", "linalg", "engines", "labels", "cells", "report"},
     "video": {"graphs", "problem", "solvers", "estimators"},
     "baselines": {"data", "graphs", "linalg"},
     "paper": {"data", "graphs", "problem", "solvers", "linalg"}
@@ -42,7 +43,7 @@ LATE = {
 }
 HOMES = {
     "matplotlib": {"plots"},
-    "numba": {"backends"},
+    "numba": {"backends", "cells"},
     "llvmlite": {"backends"},
     "torch": {"backends", "graphs", "engines", "linalg"},
     "triton": {"backends"},

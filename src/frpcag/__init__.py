@@ -14,6 +14,7 @@ __all__ = [
     "FRPCAGClustering",
     "Graph",
     "Problem",
+    "RobustGraphCleaner",
     "RobustGraphImputer",
     "Solution",
     "SolveInterrupted",
@@ -36,6 +37,7 @@ _HOMES = {
     "FRPCAGClustering": "frpcag.estimators.clustering",
     "Graph": "frpcag.graphs",
     "Problem": "frpcag.problem",
+    "RobustGraphCleaner": "frpcag.estimators.cleaner",
     "RobustGraphImputer": "frpcag.estimators.imputer",
     "Solution": "frpcag.solvers",
     "SolveInterrupted": "frpcag.solvers",
@@ -65,6 +67,7 @@ _ROOMS = (
 
 if typing.TYPE_CHECKING:
     from frpcag.backends.dask import DaskBackend
+    from frpcag.estimators.cleaner import RobustGraphCleaner
     from frpcag.estimators.clustering import FRPCAGClustering
     from frpcag.estimators.decomposition import FRPCAG
     from frpcag.estimators.heldout import FRPCAGCV, regularization_path

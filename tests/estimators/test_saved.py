@@ -86,7 +86,7 @@ def test_a_model_comes_back_as_it_was(name, X, frames, tmp_path):
 def test_every_public_estimator_can_be_saved():
     estimators = {name for name in frpcag.__all__ if hasattr(getattr(frpcag, name), "get_params")}
     # The cleaner keeps its predictors, for which there is no file format yet.
-    assert estimators == set(MODELS)
+    assert estimators - {"RobustGraphCleaner"} == set(MODELS)
 
 
 def test_a_loaded_model_cleans_new_rows_alike(X, tmp_path):

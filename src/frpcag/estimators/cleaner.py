@@ -1,0 +1,261 @@
+"""RobustGraphCleaner: wrong cells found and repaired, everything else untouched."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from frpcag.cells.feature_graphs import feature_candidates, find_shape
+from frpcag.cells.low_rank import column_medians
+from frpcag.cells.metric import folded_neighbors, neighbor_weights
+from frpcag.cells.mixture import row_probability
+from frpcag.cells.predictors import GraphPredictor
+from frpcag.cells.units import find_units
+from frpcag.estimators.cell_rounds import CellRounds
+from frpcag.estimators.decomposition import FRPCAG
+from frpcag.estimators.heldout_search import N_NEIGHBORS
+
+Array = np.ndarray
+
+logger = logging.getLogger(__name__)
+
+# Rows on which everything is chosen; more rows are then judged by what was chosen.
+MOST_ROWS = 2000
+# Below this there is nothing to learn from; missing cells get the median of their column.
+LEAST_ROWS, LEAST_CELLS = 10, 60
+# New rows at a time.
+CHUNK = 1024
+
+
+class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Find wrong cells, repair them, fill in missing ones, and leave everything else as it is.
+
+    Every cell is predicted from other cells, in three ways: by its neighbours in a graph of the samples and a graph of
+    the features (the model of :class:`FRPCAG`), by a robust low rank, and, in tables of few columns, by the other
+    columns of its row. Held-out cells choose metric, gammas, loss, rank and the weights of the three. A cell far from
+    its prediction, measured by how well such cells are predicted, is probably wrong; so is a value that overwrote
+    cells here and there or in patches. Flags are kept only if the cells they leave predict held-out cells better, so
+    clean data come back untouched. No labels, no thresholds to set.
+
+    Parameters
+    ----------
+    estimator : FRPCAG, optional
+        Fitted to the cleaned data, for what comes after; by default ``FRPCAG()``. Its
+        ``feature_shape`` tells the image behind a row; without it a grid of pixels is found from the columns.
+    random_state : int, RandomState or None, default=None
+        Seeds the held-out cells and, for more than 2000 rows, the rows on which everything is chosen. None is a
+        fixed seed.
+    n_jobs : int, optional
+        Number of threads; None is all cores.
+    verbose : int, default=0
+        1 reports every decision through ``logging`` (logger ``frpcag``, level INFO).
+
+    Attributes
+    ----------
+    cleaned_ : ndarray of shape (n_samples, n_features)
+        The data with wrong cells repaired and missing cells filled in; all other cells to the last bit.
+    outlier_probability_ : ndarray of shape (n_samples, n_features)
+        Probability that a cell is wrong; 0 where it is missing.
+    outliers_ : bool ndarray of shape (n_samples, n_features)
+        Cells that were repaired: probability above one half, in rows that are not wrong as a whole.
+    row_outlier_probability_ : ndarray of shape (n_samples,)
+        Probability that a row is wrong as a whole. Such rows are reported, not repaired.
+    estimator_ : FRPCAG
+        Fitted to ``cleaned_``.
+    cv_results_ : dict of str to ndarray
+        Every graph setting that was tried, with its held-out error (squared, in common units, bounded).
+    notes_ : list of str
+        What was decided, in words.
+    feature_shape_ : (height, width) or None
+        The image behind a row, told or found.
+
+    Notes
+    -----
+    A prediction is worth what neighbours, directions and columns know. Values that are wrong in the same way
+    everywhere look right, and fewer than about one wrong cell in a thousand is not told from a heavy tail.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag import RobustGraphCleaner
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 12)) + 0.05 * rng.normal(size=(200, 12))
+    >>> X = truth.copy()
+    >>> hit = rng.random(X.shape) < 0.05
+    >>> X[hit] += 8
+    >>> cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    >>> bool((cleaner.outliers_ == hit).mean() > 0.99)
+    True
+    >>> bool((cleaner.cleaned_[~cleaner.outliers_] == X[~cleaner.outliers_]).all())
+    True
+    """
+
+    def __init__(self, estimator=None, *, random_state=None, n_jobs: int | None = None, verbose: int = 0):
+        self.estimator = estimator
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X, y=None):
+        """Find and repair the wrong cells of ``X``, NaN where it is missing."""
+        X = self._validate(X, reset=True)
+        if not isinstance(self.verbose, Integral):
+            raise ValueError(f"verbose={self.verbose!r} must be an integer; pass 0 for silence.")
+        model = FRPCAG(random_state=0) if self.estimator is None else clone(self.estimator)
+        seed = int(check_random_state(0 if self.random_state is None else self.random_state).randint(2**31))
+        observed = ~np.isnan(X)
+        shape = self._told_shape(X.shape[1])
+        if shape is None and len(X) >= LEAST_ROWS:
+            rough = find_units(X, observed, one_level=False)
+            shape = find_shape(rough.apply(X), observed)
+        units = find_units(X, observed, one_level=shape is not None)
+        rounds, post, predicted, wrong = self._find(X, observed, units, shape, seed)
+        flagged = (post > 0.5) & ~wrong[:, None]
+        cleaned = _repaired(X, observed, flagged, post, predicted)
+        fitted = model.fit(cleaned)
+        self._units, self._rounds = units, rounds
+        self._medians = predicted[0] if rounds is None else None
+        self._known = {_row_key(row): i for i, row in enumerate(X)}
+        self.cleaned_, self.outlier_probability_, self.outliers_ = cleaned, post.astype(X.dtype), flagged
+        self.row_outlier_probability_ = row_probability(post, observed)
+        self.estimator_, self.feature_shape_ = fitted, shape
+        results = [] if rounds is None else rounds.results
+        self.cv_results_ = {key: np.array([row[key] for row in results]) for key in (results[0] if results else ())}
+        self.notes_ = [] if rounds is None else list(rounds.notes)
+        return self
+
+    def fit_transform(self, X, y=None) -> Array:
+        """Fit to ``X`` and return it cleaned."""
+        return self.fit(X).cleaned_.copy()
+
+    def transform(self, X) -> Array:
+        """Return rows with wrong cells repaired and missing cells filled in.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Each row is judged on its own against the fitted data; rows of the training data come back as in
+            ``cleaned_``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        out = np.empty_like(X)
+        places = np.array([self._known.get(_row_key(row), -1) for row in X])
+        out[places >= 0] = self.cleaned_[places[places >= 0]]
+        new = np.flatnonzero(places < 0)
+        for start in range(0, len(new), CHUNK):
+            rows = new[start : start + CHUNK]
+            out[rows] = self._cleaned_rows(X[rows])
+        return out
+
+    def _cleaned_rows(self, X: Array) -> Array:
+        observed = ~np.isnan(X)
+        if self._rounds is None:
+            return np.where(observed, X, self._medians).astype(X.dtype)
+        post, predicted = self._judged_rows(self._rounds, self._units, X, observed)
+        wrong = row_probability(post, observed) > 0.5
+        return _repaired(X, observed, (post > 0.5) & ~wrong[:, None], post, predicted)
+
+    def _judged_rows(self, rounds: CellRounds, units, X: Array, observed: Array) -> tuple[Array, Array]:
+        """Return probabilities and predictions of rows; a second look leaves out what the first one flagged."""
+        Z, given = units.apply(X), np.where(observed, X, 0)
+        P = rounds.predict_rows(Z, observed)
+        post = rounds.posterior(Z, given, observed, P)
+        if (post > 0.5).any():
+            P = rounds.predict_rows(Z, observed & ~(post > 0.5))
+            post = rounds.posterior(Z, given, observed, P)
+        return post, units.restore(P.values)
+
+    def _find(self, X: Array, observed: Array, units, shape, seed: int):
+        """Return the rounds, and probability, prediction and wrong rows of the data."""
+        n = len(X)
+        if n < LEAST_ROWS or observed.sum() < LEAST_CELLS:
+            predicted = np.broadcast_to(column_medians(np.where(observed, X, 0), observed), X.shape)
+            return None, np.zeros(X.shape), predicted, np.zeros(n, bool)
+        Z = units.apply(X)
+        rng = np.random.Generator(np.random.SFC64([seed, 1]))
+        rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.permutation(n)[:MOST_ROWS])
+        graphs = feature_candidates(Z[rows], observed[rows], shape=shape, n_jobs=self.n_jobs)
+        given = np.where(observed, X, 0)
+        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, seed=seed, n_jobs=self.n_jobs)
+        if self.verbose:
+            logging.getLogger("frpcag").setLevel(logging.INFO)
+        rounds.run()
+        if n <= MOST_ROWS:
+            return rounds, rounds.post, units.restore(rounds.predicted), rounds.wrong_rows
+        post, predicted = self._judge_all(rounds, X, Z, given, observed, units)
+        return rounds, post, predicted, row_probability(post, observed) > 0.5
+
+    def _judge_all(self, rounds: CellRounds, X: Array, Z: Array, given: Array, observed: Array, units):
+        """Judge more rows than the choices were made on: once against the chosen rows, once among all of them."""
+        flagged = np.zeros(X.shape, bool)
+        for start in range(0, len(X), CHUNK):
+            rows = slice(start, start + CHUNK)
+            P = rounds.predict_rows(Z[rows], observed[rows])
+            flagged[rows] = rounds.posterior(Z[rows], given[rows], observed[rows], P) > 0.5
+        mask = observed & ~flagged
+        setting = rounds.choice.setting
+        near = folded_neighbors(
+            Z, mask, rounds.folds, n_neighbors=N_NEIGHBORS, metrics=(setting.metric,), n_jobs=self.n_jobs
+        )
+        W1 = [neighbor_weights(one, n_neighbors=N_NEIGHBORS) for one in near[setting.metric]]
+        graph = GraphPredictor(
+            W1, rounds.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, rounds.folds,
+            loss=setting.loss, delta=setting.delta, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        P = rounds.predict_rows(Z, mask, graph=graph.fit(Z, mask))
+        return rounds.posterior(Z, given, observed, P), units.restore(P.values)
+
+    def _told_shape(self, p: int) -> tuple[int, int] | None:
+        shape = getattr(self.estimator, "feature_shape", None)
+        if shape is None:
+            return None
+        height, width = (int(side) for side in shape)
+        if height * width != p:
+            raise ValueError(
+                f"feature_shape={tuple(shape)} of the estimator has {height * width} pixels, X has {p} features; pass "
+                "the (height, width) of the image behind a row."
+            )
+        return height, width
+
+    def _validate(self, X, *, reset: bool) -> Array:
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1, reset=reset,
+        )  # fmt: skip
+        missing = np.isnan(X)
+        for what, axis in (("row", 1), ("column", 0)):
+            empty = np.flatnonzero(missing.all(axis=axis))
+            if len(empty) and (reset or what == "row"):
+                raise ValueError(f"{what} {empty[0]} of X has no observed entry (NaN throughout); drop it.")
+        return X
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _repaired(X: Array, observed: Array, flagged: Array, post: Array, predicted: Array) -> Array:
+    """Return the rows with flagged cells moved to their prediction as far as they are believed wrong."""
+    out = X.copy()
+    out[~observed] = predicted[~observed]
+    share = post[flagged].astype(np.float64)
+    out[flagged] = (1 - share) * X[flagged] + share * predicted[flagged]
+    return out
+
+
+def _row_key(row: Array) -> bytes:
+    """Return what tells a row from others; all NaN are alike."""
+    return hashlib.blake2b(np.where(np.isnan(row), row.dtype.type(np.nan), row).tobytes(), digest_size=16).digest()

@@ -1,0 +1,179 @@
+"""RobustGraphCleaner: wrong cells repaired, the rest untouched."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine
+from sklearn.exceptions import ConvergenceWarning
+
+from frpcag import FRPCAG, RobustGraphCleaner
+from frpcag.data import block_occlusion, list_datasets, load_dataset
+
+
+def sensors(rng, n=250, p=14):
+    t = np.arange(n)[:, None]
+    signals = np.sin(2 * np.pi * t / np.array([24, 60, 150]) + rng.uniform(0, 6, size=3))
+    return signals @ rng.normal(size=(3, p)) + 0.05 * rng.normal(size=(n, p)) + rng.normal(size=p)
+
+
+def damaged(rng, truth, share=0.05, size=6):
+    X, hit = truth.copy(), rng.random(truth.shape) < share
+    X[hit] += size * rng.choice([-1, 1], size=hit.sum())
+    return X, hit
+
+
+def distance(A, truth):
+    return np.linalg.norm(A - truth) / np.linalg.norm(truth - truth.mean(axis=0))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    truth = sensors(rng)
+    X, hit = damaged(rng, truth)
+    return truth, X, hit, RobustGraphCleaner(random_state=0).fit(X)
+
+
+def test_wrong_cells_are_found_and_repaired(fitted):
+    truth, X, hit, cleaner = fitted
+    assert (cleaner.outliers_ & hit).sum() > 0.97 * hit.sum()
+    assert (cleaner.outliers_ & ~hit).sum() < 0.03 * hit.sum()
+    assert distance(cleaner.cleaned_, truth) < 0.1 * distance(X, truth)
+
+
+def test_cells_that_are_fine_come_back_to_the_last_bit(fitted):
+    _, X, _, cleaner = fitted
+    np.testing.assert_array_equal(cleaner.cleaned_[~cleaner.outliers_], X[~cleaner.outliers_])
+
+
+def test_training_rows_are_transformed_as_they_were_cleaned(fitted):
+    _, X, _, cleaner = fitted
+    np.testing.assert_array_equal(cleaner.transform(X[::-1]), cleaner.cleaned_[::-1])
+
+
+def test_new_rows_are_repaired_each_on_its_own(fitted):
+    truth, _, _, cleaner = fitted
+    rng = np.random.default_rng(1)
+    fresh = truth[:50] + 0.01 * rng.normal(size=truth[:50].shape)
+    wrong, _ = damaged(rng, fresh)
+    repaired = cleaner.transform(wrong)
+    assert distance(repaired, fresh) < 0.2 * distance(wrong, fresh)
+    np.testing.assert_allclose(cleaner.transform(wrong[7:8]), repaired[7:8], rtol=1e-6)
+
+
+@pytest.mark.parametrize("load", [load_wine, load_digits])
+def test_clean_data_come_back_untouched(load):
+    X = load().data[:300].astype(np.float64)
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert not cleaner.outliers_.any()
+    np.testing.assert_array_equal(cleaner.cleaned_, X)
+
+
+def test_missing_cells_are_filled_in_and_nothing_else_moves():
+    rng = np.random.default_rng(2)
+    truth = sensors(rng)
+    gone = rng.random(truth.shape) < 0.1
+    X = np.where(gone, np.nan, truth)
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    np.testing.assert_array_equal(cleaner.cleaned_[~gone], truth[~gone])
+    spread = np.sqrt(np.mean((truth - truth.mean(axis=0))[gone] ** 2))
+    assert np.sqrt(np.mean((cleaner.cleaned_ - truth)[gone] ** 2)) < 0.2 * spread
+    assert (cleaner.outlier_probability_[gone] == 0).all()
+
+
+def test_flags_do_not_depend_on_the_units():
+    rng = np.random.default_rng(3)
+    X, _ = damaged(rng, sensors(rng))
+    small = RobustGraphCleaner(random_state=0).fit(X)
+    large = RobustGraphCleaner(random_state=0).fit(1024 * X)
+    np.testing.assert_array_equal(small.outliers_, large.outliers_)
+    np.testing.assert_allclose(large.cleaned_, 1024 * small.cleaned_, rtol=1e-4)
+
+
+def test_columns_of_mixed_units_are_cleaned_like_scaled_ones():
+    rng = np.random.default_rng(4)
+    X, hit = damaged(rng, sensors(rng))
+    cleaner = RobustGraphCleaner(random_state=0).fit(X * np.geomspace(1e-3, 1e4, X.shape[1]))
+    assert (cleaner.outliers_ == hit).mean() > 0.99
+
+
+def test_a_row_that_is_wrong_as_a_whole_is_reported_and_left():
+    rng = np.random.default_rng(5)
+    X = sensors(rng)
+    X[17] = 30 * rng.normal(size=X.shape[1])
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert cleaner.row_outlier_probability_.argmax() == 17
+    assert cleaner.row_outlier_probability_[17] > 0.5
+    np.testing.assert_array_equal(cleaner.cleaned_[17], X[17])
+
+
+def test_float32_stays_float32_and_a_seed_repeats_the_result():
+    rng = np.random.default_rng(6)
+    X = damaged(rng, sensors(rng))[0].astype(np.float32)
+    one, two = (RobustGraphCleaner(random_state=3).fit(X) for _ in range(2))
+    assert one.cleaned_.dtype == one.outlier_probability_.dtype == np.float32
+    np.testing.assert_array_equal(one.cleaned_, two.cleaned_)
+
+
+def test_more_rows_than_the_choices_need_are_cleaned_too(monkeypatch):
+    import frpcag.estimators.cleaner as module
+
+    monkeypatch.setattr(module, "MOST_ROWS", 150)
+    rng = np.random.default_rng(7)
+    truth = sensors(rng, n=400)
+    X, _ = damaged(rng, truth)
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert distance(cleaner.cleaned_, truth) < 0.15 * distance(X, truth)
+    np.testing.assert_array_equal(cleaner.cleaned_[~cleaner.outliers_], X[~cleaner.outliers_])
+
+
+def test_the_search_is_recorded_and_the_estimator_fitted_to_clean_data(fitted):
+    _, _, _, cleaner = fitted
+    assert {"metric", "feature_graph", "gamma1", "gamma2", "loss", "error"} <= set(cleaner.cv_results_)
+    assert np.isfinite(cleaner.cv_results_["error"]).all()
+    np.testing.assert_allclose(cleaner.estimator_.low_rank_ + cleaner.estimator_.sparse_, cleaner.cleaned_, rtol=1e-4)
+    assert clone(cleaner).get_params()["estimator"] is None
+
+
+@pytest.mark.parametrize("kind", ["constant", "answers", "identity", "duplicates"])
+def test_odd_tables_come_back_as_they_are(kind):
+    rng = np.random.default_rng(9)
+    X = {
+        "constant": np.ones((30, 5)),
+        "answers": rng.integers(1, 4, size=(60, 7)).astype(float),
+        "identity": np.eye(30),
+        "duplicates": np.repeat(rng.normal(size=(4, 6)), 10, axis=0),
+    }[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    np.testing.assert_array_equal(cleaner.cleaned_, X)
+    assert np.isfinite(cleaner.transform(1.01 * X[:3])).all()
+
+
+def test_a_shape_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"feature_shape=\(3, 5\) of the estimator has 15 pixels, X has 12 features"):
+        RobustGraphCleaner(FRPCAG(feature_shape=(3, 5))).fit(np.ones((20, 12)))
+
+
+def test_an_empty_column_is_refused_by_number():
+    X = np.random.default_rng(8).normal(size=(20, 4))
+    X[:, 2] = np.nan
+    with pytest.raises(ValueError, match="column 2 of X has no observed entry"):
+        RobustGraphCleaner().fit(X)
+
+
+@pytest.mark.data
+@pytest.mark.skipif("yale" not in list_datasets(), reason="needs FRPCAG_DATA with yale.npz")
+def test_blocks_on_faces_are_found_without_being_told():
+    data = load_dataset("yale")
+    truth = data.X / 255
+    X, hit = block_occlusion(truth, data.shape, 0.25, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert cleaner.feature_shape_ == (32, 32)
+    assert (cleaner.outliers_ & hit).sum() > 0.95 * hit.sum()
+    assert distance(cleaner.cleaned_, truth) < 0.5 * distance(X, truth)
