@@ -16,10 +16,12 @@ from frpcag.cells.low_rank import column_medians
 from frpcag.cells.metric import folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import row_probability
 from frpcag.cells.predictors import GraphPredictor
+from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout_search import N_NEIGHBORS
+from frpcag.runtime.threads import single_threaded_blas
 
 Array = np.ndarray
 
@@ -190,7 +192,8 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, shape, seed=seed, n_jobs=self.n_jobs)
         if self.verbose:
             logging.getLogger("frpcag").setLevel(logging.INFO)
-        rounds.run()
+        with single_threaded_blas():  # many small products: threads would wait for each other
+            rounds.run()
         if n <= MOST_ROWS:
             return rounds, rounds.post, units.restore(rounds.predicted), rounds.wrong_rows
         post, predicted = self._judge_all(rounds, X, Z, given, observed, units)
@@ -213,8 +216,11 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             W1, rounds.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, rounds.folds,
             loss=setting.loss, delta=setting.delta, n_jobs=self.n_jobs,
         )  # fmt: skip
+        runs = find_runs(given, observed) if rounds.runs else []
+        mask &= ~in_runs(runs, X.shape)
         P = rounds.predict_rows(Z, mask, graph=graph.fit(Z, mask))
-        return rounds.posterior(Z, given, observed, P), units.restore(P.values)
+        stuck = in_runs(drifting(runs, Z - P.values, observed), X.shape)
+        return np.maximum(rounds.posterior(Z, given, observed, P), stuck), units.restore(P.values)
 
     def _told_shape(self, p: int) -> tuple[int, int] | None:
         shape = getattr(self.estimator, "feature_shape", None)
