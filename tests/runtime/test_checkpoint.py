@@ -203,7 +203,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_one_before(run, monkeypatc
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("frpcag.runtime.checkpoint.os.fsync", full)
-    with pytest.raises(OSError, match="No space left on device.*checkpoint of step 4 is intact"):
+    with pytest.raises(OSError, match=r"No space left on device.*checkpoint of step 4 is intact"):
         fit(X, run)
     monkeypatch.undo()
     seen = []

@@ -146,7 +146,9 @@ class Checkpoint:
     def load(self, saved: Saved, layout: Layout) -> list[Any]:
         """Return the saved blocks, results of tasks that depend on nothing but the store."""
         if len(saved.digests) != len(layout.sizes):
-            raise ValueError(self._damaged(f"{saved.folder} has {len(saved.digests)} blocks, not {len(layout.sizes)}"))
+            raise ValueError(
+                _damaged(self.url, f"{saved.folder} has {len(saved.digests)} blocks, not {len(layout.sizes)}")
+            )
         paths = [f"{self.url}/{saved.folder}/{j}.npz" for j in range(len(layout.sizes))]
         return layout.map(_read, paths, saved.digests)
 
@@ -183,16 +185,13 @@ class Checkpoint:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(self._damaged(f"{name}.json: {error}")) from error
+            raise ValueError(_damaged(self.url, f"{name}.json: {error}")) from error
         return content
 
     def _drop(self, folder: str) -> None:
         files, root = _open_folder(self.url)
         if files.exists(f"{root}/{folder}"):
             files.rm(f"{root}/{folder}", recursive=True)
-
-    def _damaged(self, what: str) -> str:
-        return f"checkpoint={self.url!r} is damaged ({what}); delete the folder, and the same call starts afresh."
 
 
 def _open_folder(url: str) -> tuple[Any, str]:
@@ -234,7 +233,9 @@ def _read(path: str, digest: str) -> dict[str, Array]:
         what = str(error) or type(error).__name__
     else:
         return block
-    url = path.rsplit("/", 2)[0]
-    raise ValueError(
-        f"checkpoint={url!r} is damaged ({path}: {what}); delete the folder, and the same call starts afresh."
-    )
+    url, folder, name = path.rsplit("/", 2)
+    raise ValueError(_damaged(url, f"{folder}/{name}: {what}"))
+
+
+def _damaged(url: str, what: str) -> str:
+    return f"checkpoint={url!r} is damaged ({what}); delete the folder, and the same call starts afresh."

@@ -17,7 +17,7 @@ def content_digest(value: Any) -> str:
     Parameters
     ----------
     value : object
-        Lists, dicts, dataclasses, estimators and random states are taken apart; any other object counts by its ``repr``.
+        Lists, dicts, dataclasses, estimators and random states are taken apart; any other object is its ``repr``.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def _add(digest: Any, value: Any) -> None:
     elif isinstance(value, Real):
         _word(digest, f"number {float(value)!r}")
     elif isinstance(value, dict):
-        _all(digest, "dict", [pair for pair in sorted(value.items(), key=lambda pair: repr(pair[0]))])
+        _all(digest, "dict", sorted(value.items(), key=lambda pair: repr(pair[0])))
     elif isinstance(value, (list, tuple, np.ndarray)):
         _all(digest, "list", list(value))
     elif isinstance(value, np.random.RandomState):
