@@ -61,10 +61,9 @@ class DaskEngine(Engine):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
-        self.store = None if self.backend.checkpoint is None else Checkpoint(self.backend.checkpoint)
+        self.store: Checkpoint | None = None
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
-        self.mark = ""
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a Dask array of row chunks; raise for what would fail later, before any work."""
@@ -100,8 +99,11 @@ class DaskEngine(Engine):
             largest = np.fmax(np.abs(sums.highest - mean), np.abs(sums.lowest() - mean)) / std
         check_range(largest, mean, std, dtype)
         self.has_missing = sums.has_missing
-        self.mark = fingerprint(model, X, mean, std, self.given)
-        rows = None if self.store is None else resume(self.store, self.mark)
+        if self.backend.checkpoint is not None:
+            mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
+            self.store = Checkpoint(self.backend.checkpoint, mark)
+            self.store.claim()
+        rows = None if self.store is None else resume(self.store, cluster)
         if rows is None:
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
             ordered = self.given[0] is not None
@@ -120,7 +122,7 @@ class DaskEngine(Engine):
                 n, len(basis.layout.sizes), n_halo, 100 * n_halo / n, basis.graph.halo.n_pieces,
             )  # fmt: skip
         if self.store is not None and not basis.saved:
-            save_prepared(self.store, self.mark, basis)
+            save_prepared(self.store, basis)
         return basis.graph
 
     def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
@@ -161,6 +163,7 @@ class DaskEngine(Engine):
             widened(*_box(Xc, null2), Xc.dtype) if self.has_missing else None,
             lmax1=None if G1 is None else G1.lmax,
             lmax2=None if G2 is None else G2.lmax,
+            store=self.store,
         )
 
     def factors(self, U: RowBlocks) -> Factors:
