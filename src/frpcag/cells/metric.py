@@ -13,15 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs.metric import CUT, METRICS, Metric
+from frpcag.graphs.metric_choice import JUDGED_ROWS, JUDGES, median_error
 from frpcag.graphs.neighbors import SMALL, brute_force, search_lists
 from frpcag.graphs.points import Points
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
-# Rows whose entries are predicted to compare metrics, and neighbours that predict them.
-JUDGED_ROWS = 400
-JUDGES = 10
 # Above this many distances a search first collects candidates.
 EXACT_PAIRS = 2.5e7
 # Tables of at most this many columns are predicted in folds.
@@ -135,19 +133,16 @@ def prediction_errors(
     X: Array, observed: Array, folds: list[Array], neighbors: dict[str, list[Neighbors]], *, random_state: int = 0
 ) -> dict[str, float]:
     """Return how far, on average, entries lie from the median of their neighbours, by metric."""
-    from frpcag.graphs.robust_kernels import neighbor_medians
-
     rng = np.random.Generator(np.random.SFC64([random_state, 5]))
     rows = np.sort(rng.permutation(len(X))[:JUDGED_ROWS])
+    counts = [int(observed[rows][:, fold].sum()) for fold in folds]
     errors = {}
     for metric, parts in neighbors.items():
-        middle = np.empty((len(rows), X.shape[1]), X.dtype)
-        for fold, near in zip(folds, parts, strict=True):
-            some = np.empty((len(rows), len(fold)), X.dtype)
+        total = 0.0
+        for fold, near, count in zip(folds, parts, counts, strict=True):
             columns = np.ascontiguousarray(X[:, fold]), np.ascontiguousarray(observed[:, fold])
-            neighbor_medians(*columns, near.indices[rows][:, :JUDGES], some)
-            middle[:, fold] = some
-        errors[metric] = float(np.abs(X[rows] - middle)[observed[rows]].mean())
+            total += count * median_error(*columns, rows, near.indices[rows][:, :JUDGES])
+        errors[metric] = total / max(sum(counts), 1)
     return errors
 
 

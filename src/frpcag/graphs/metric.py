@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 # Truncation of a difference, in mean absolute deviations.
@@ -18,7 +17,7 @@ SAMPLE = 2000
 
 
 class Metric(NamedTuple):
-    """A distance of rows: Euclidean, or the sum over the features of ``min(|difference|, cut)``, in units of the rows."""
+    """A distance of rows: Euclidean, or the sum of ``min(|difference|, cut)``, ``cut`` in units of the rows."""
 
     name: str
     cut: float = np.inf
@@ -27,6 +26,20 @@ class Metric(NamedTuple):
     def euclidean(self) -> bool:
         """Whether distances are Euclidean."""
         return self.name == "euclidean"
+
+    def lengths(self, row: NDArray, others: NDArray) -> NDArray[np.float64]:
+        """Return the distances of a complete row to others, in plain NumPy.
+
+        Examples
+        --------
+        >>> from frpcag.graphs.metric import Metric
+        >>> Metric("truncated", 1.0).lengths(np.zeros(2), np.array([[0.5, 9.0]]))
+        array([1.5])
+        """
+        differences = np.abs(others.astype(np.float64) - row)
+        if self.euclidean:
+            return np.linalg.norm(differences, axis=1)
+        return np.minimum(differences, self.cut).sum(axis=1)
 
 
 EUCLIDEAN = Metric("euclidean")
@@ -67,13 +80,3 @@ def mean_deviation(rows: NDArray) -> float:
             break
         mean = smaller
     return mean * largest or 1.0
-
-
-def find_metric(metric: str, X: Any) -> Metric:
-    """Return the distance that ``metric`` stands for on the rows of a matrix, NaN missing."""
-    check_metric(metric)
-    if metric in ("euclidean", "l1"):
-        return METRICS[metric](np.empty((0, 0)))
-    rows = X[sampled_rows(X.shape[0])]
-    sample = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
-    return METRICS[metric](sample)

@@ -37,6 +37,10 @@ class Points:
         """Length in ``X`` of a distance of 1 in ``Z``."""
         return self.largest * self.spread
 
+    def take(self, rows: NDArray[np.int64]) -> Points:
+        """Return some of the points."""
+        return replace(self, Z=self.Z[rows], seen=None if self.seen is None else self.seen[rows])
+
     def lengths(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return distances in ``Z`` as lengths in ``X``; infinite ones stay so, others must be finite in ``X`` too."""
         with np.errstate(over="ignore"):

@@ -30,7 +30,7 @@ def robust_candidates(
     n = len(points.Z)
     width = metric.cut if np.isfinite(metric.cut) else 2 * points.unit * float(np.abs(points.Z).mean(dtype=np.float64))
     mapped = robust_map(points, width=width / points.unit, rng=rng, run=run)
-    mapped -= mapped.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mapped -= np.mean(mapped, axis=0, keepdims=True, dtype=np.float64)
     reduced = reduce_dimension(mapped, rng=rng, run=run)
     centroids = train_centroids(reduced, int(2 * np.sqrt(n)), rng=rng, run=run)
     lists = InvertedLists(reduced, centroids, run=run)
@@ -54,7 +54,7 @@ def robust_map(points: Points, *, width: float, rng: np.random.RandomState, run:
     ndarray of shape (n, 2 * n_features)
     """
     n, p = points.Z.shape
-    frequencies = (rng.standard_normal(p) / max(width, 1e-30)).astype(np.float32)
+    frequencies = np.asarray(rng.standard_normal(p) / max(width, 1e-30), np.float32)
     mapped = np.empty((n, 2 * p), np.float32)
 
     def fill(rows: slice) -> None:

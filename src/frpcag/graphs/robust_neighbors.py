@@ -61,10 +61,10 @@ def absolute_neighbors(
     indices = np.full((m, k), _NOBODY, np.int64)
     lengths = np.full((m, k), np.inf, np.float32)
     own = np.full(m, -1, np.int64) if skip is None else np.asarray(skip, np.int64)
-    bound, least = np.float32(min(cut, np.finfo(np.float32).max)), np.float32(least_common)
+    bound, least = np.float32(min(cut, float(np.finfo(np.float32).max))), np.float32(least_common)
     masked = queries.seen is not None or points.seen is not None
     B = points.Z
-    Am, Bm = (_weights(queries), _weights(points)) if masked else (None, None)
+    Am, Bm = (_weights(queries), _weights(points)) if masked else (queries.Z, B)
 
     def search(rows: slice) -> None:
         A = np.ascontiguousarray(queries.Z[rows])
