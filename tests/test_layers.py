@@ -43,7 +43,7 @@ LATE = {
 }
 HOMES = {
     "matplotlib": {"plots"},
-    "numba": {"backends", "cells"},
+    "numba": {"backends", "graphs"},
     "llvmlite": {"backends"},
     "torch": {"backends", "graphs", "engines", "linalg"},
     "triton": {"backends"},

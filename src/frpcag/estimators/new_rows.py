@@ -34,6 +34,7 @@ class NewRowsMixin(TransformerMixin):
     gamma1_: float
     gamma2_: float
     n_neighbors: int
+    metric: str
     loss: str
     huber_delta: float
     n_jobs: int | None
@@ -101,6 +102,7 @@ class NewRowsMixin(TransformerMixin):
                 gamma1=self.gamma1_,
                 gamma2=self.gamma2_,
                 n_neighbors=min(self.n_neighbors, n_fitted - 1),
+                metric=self.metric,
                 loss=self.loss,
                 huber_delta=self.huber_delta,
                 n_jobs=self.n_jobs,

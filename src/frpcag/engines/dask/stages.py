@@ -79,6 +79,11 @@ class DaskEngine(Engine):
                 f"{_MAX_FEATURES}; reduce the features first, such as by a random projection."
             )
         check_n_components(model.n_components, n, p)
+        if model.metric != "euclidean" and isinstance(model.sample_graph, str):
+            raise ValueError(
+                f"metric={model.metric!r} is not done by backend='dask'; pass 'euclidean', or the robust graph of a "
+                "subsample as sample_graph."
+            )
         if model.n_refine != 0:
             raise ValueError(f"n_refine={model.n_refine!r} is not done by backend='dask'; pass 0 or fit a subsample.")
         self.given = self._given("sample_graph", n), self._given("feature_graph", p)

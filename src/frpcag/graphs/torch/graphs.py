@@ -27,16 +27,18 @@ class TensorGraph:
     sigma: float | None
     method: str
     normalized: bool
+    metric: str | None = None
 
     @classmethod
     def of(cls, graph: Graph, device: torch.device) -> TensorGraph:
         """Return a graph, copied to the device."""
         weights, laplacian = (TorchCSR.of(A, device) for A in (graph.weights, graph.laplacian))
-        return cls(weights, laplacian, graph.sigma, graph.method, graph.normalized)
+        return cls(weights, laplacian, graph.sigma, graph.method, graph.normalized, graph.metric)
 
     def to_host(self) -> Graph:
         """Return the graph with SciPy's matrices."""
-        return Graph(self.weights.to_scipy(), self.laplacian.to_scipy(), self.sigma, self.method, self.normalized)
+        weights, laplacian = self.weights.to_scipy(), self.laplacian.to_scipy()
+        return Graph(weights, laplacian, self.sigma, self.method, self.normalized, self.metric)
 
     def to_scipy(self) -> sp.csr_array:
         """Return the weights as a SciPy array on the host."""
@@ -87,7 +89,8 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
     if isinstance(method, TensorGraph):
         check_graph_size(method, n_nodes, axis=options.axis, argument=options.argument)
         return method
-    if not (isinstance(method, str) and method in ("auto", "exact", "approximate")):
+    on_device = isinstance(method, str) and method in ("auto", "exact", "approximate")
+    if not on_device or options.metric != "euclidean":
         return TensorGraph.of(graph_of(X.cpu().numpy(), method, options), X.device)
     check_n_neighbors(options.n_neighbors, n_nodes, axis=options.axis)
     method = choose_search(n_nodes, p, X.device) if method == "auto" else method
@@ -107,7 +110,7 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
         weights = (-(distances / sigma).square()).exp().clamp(min=WEIGHT_FLOOR) if sigma else torch.ones_like(distances)
     A = _symmetric(indices, weights)
     normalized = check_laplacian(options.laplacian)
-    return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, method, normalized)
+    return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, method, normalized, "euclidean")
 
 
 def _symmetric(indices: Tensor, weights: Tensor) -> TorchCSR:
