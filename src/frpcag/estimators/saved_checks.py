@@ -83,6 +83,61 @@ def series(name: str, value: Any, sizes: Sizes) -> None:
         _array(f"{name}[{key!r}]", item, "fiu", "k", own)
 
 
+def search_results(name: str, value: Any, sizes: Sizes) -> None:
+    """Check a dict of arrays of one length, numbers or words."""
+    one_of(dict)(name, value, sizes)
+    own: Sizes = {}
+    for key, item in value.items():
+        _array(f"{name}[{key!r}]", item, "fiubO", "k", own)
+
+
+def texts(name: str, value: Any, sizes: Sizes) -> None:
+    """Check a list of sentences."""
+    one_of(list)(name, value, sizes)
+    if not all(isinstance(item, str) for item in value):
+        raise ValueError(f"{name} has items that are no text")
+
+
+def shares(shape: str) -> Check:
+    """Check an array of numbers from 0 to 1."""
+
+    def check(name: str, value: Any, sizes: Sizes) -> None:
+        floats(shape, least=0.0)(name, value, sizes)
+        if value.size and value.max() > 1:
+            raise ValueError(f"{name} has entries above 1")
+
+    return check
+
+
+def flags(shape: str) -> Check:
+    """Check an array of truth values."""
+
+    def check(name: str, value: Any, sizes: Sizes) -> None:
+        _array(name, value, "b", shape, sizes)
+
+    return check
+
+
+def floats_or_missing(shape: str) -> Check:
+    """Check an array of numbers, NaN where one is missing."""
+
+    def check(name: str, value: Any, sizes: Sizes) -> None:
+        _array(name, value, "f", shape, sizes)
+        if np.isinf(value).any():
+            raise ValueError(f"{name} has entries that are infinite")
+
+    return check
+
+
+def image_shape(name: str, value: Any, sizes: Sizes) -> None:
+    """Check the height and width of the image behind a row, or None."""
+    if value is None:
+        return
+    whole = isinstance(value, tuple) and len(value) == 2 and all(type(side) is int and side > 0 for side in value)
+    if not whole or value[0] * value[1] != sizes["p"]:
+        raise ValueError(f"{name}={_short(value)} is no image of {sizes['p']} pixels")
+
+
 def seconds(name: str, value: Any, sizes: Sizes) -> None:
     """Check a dict of numbers >= 0."""
     one_of(dict)(name, value, sizes)
