@@ -135,9 +135,7 @@ def frame_values(X: Any) -> Array | None:
     if hasattr(X, "iloc") and all(_is_plain(dtype) for dtype in dtypes):
         return None
     foreign = [
-        f"{name!r} ({content})"
-        for name, column in _columns(X)
-        if (content := _content(column.dtype, column)) is not None
+        f"{name!r} ({content})" for name, column in _columns(X) if (content := column_content(column)) is not None
     ]
     if foreign:
         raise ValueError(
@@ -162,8 +160,9 @@ def _is_plain(dtype: Any) -> bool:
     return plain and dtype.kind in "biuf"
 
 
-def _content(dtype: Any, column: Any) -> str | None:
-    """Return what a column holds, None for numbers."""
+def column_content(column: Any) -> str | None:
+    """Return what a column of a frame holds, None for numbers and truth values."""
+    dtype = column.dtype
     name = str(dtype).lower()
     if name.startswith("sparse["):
         name = name.removeprefix("sparse[")
