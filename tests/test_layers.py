@@ -43,7 +43,7 @@ LATE = {
 }
 HOMES = {
     "matplotlib": {"plots"},
-    "numba": {"backends", "cells"},
+    "numba": {"backends", "cells", "labels"},
     "llvmlite": {"backends"},
     "torch": {"backends", "graphs", "engines", "linalg"},
     "triton": {"backends"},

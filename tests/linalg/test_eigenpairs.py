@@ -108,7 +108,7 @@ def test_low_eigenpairs_of_hostile_graphs_agree_with_dense_ones(A, k, kind):
 
 @pytest.mark.parametrize("limit", ["FEW_PRODUCTS", "CYCLES"])
 def test_eigenpairs_come_when_the_bound_of_products_is_met(monkeypatch, limit):
-    """A path of 3600 nodes is too long for the filter in one cycle; the vectors are orthonormal and low all the same."""
+    """A ring of 3600 nodes is too long for one cycle; the vectors are orthonormal and low all the same."""
     monkeypatch.setattr(eigenpairs, limit, 1)
     monkeypatch.setattr(eigenpairs, "MOST_PRODUCTS", 1)
     L = build_laplacian(ring(3600 if limit == "FEW_PRODUCTS" else 600), "combinatorial")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -131,7 +132,7 @@ def _filter_cycles(L: sp.csr_array, k: int, lmax: float, block: Array, most: int
     """Return Ritz pairs after cycles of the Chebyshev filter, and whether their residuals are small."""
     degree, products, before, cut = DEGREE, 0, np.inf, 0.5 * lmax
     while True:
-        values, block, size = _cycle(L, k, lmax, block, lambda V: _filtered(L, V, degree, cut, lmax))
+        values, block, size = _cycle(L, k, lmax, block, partial(_filtered, L, degree, cut, lmax))
         products += (BLOCKS - 1) * degree
         if size <= RESIDUAL or products >= most:
             return values, block, size <= RESIDUAL
@@ -156,7 +157,7 @@ def _inverse_cycles(L: sp.csr_array, k: int, lmax: float, block: Array) -> Eigen
 def _cycle(
     L: sp.csr_array, k: int, lmax: float, block: Array, apply: Callable[[Array], Array]
 ) -> tuple[Array, Array, float]:
-    """Return the Ritz values of the Krylov space of a block, its best block, and the largest residual of the first k."""
+    """Return the Ritz values of the Krylov space of a block, its best block, and the largest of k residuals."""
     basis = [block]
     for _ in range(BLOCKS - 1):
         basis.append(_orthonormal(apply(basis[-1]), against=basis))
@@ -177,7 +178,7 @@ def _orthonormal(V: Array, *, against: list[Array] | None = None) -> Array:
     return V
 
 
-def _filtered(L: sp.csr_array, V: Array, degree: int, cut: float, lmax: float) -> Array:
+def _filtered(L: sp.csr_array, degree: int, cut: float, lmax: float, V: Array) -> Array:
     """Return a Chebyshev polynomial of ``L`` times ``V``, at most one on [cut, lmax] and growing fast below it."""
     half, centre = (lmax - cut) / 2, (lmax + cut) / 2
     # Scaled so that the polynomial is one at zero: no overflow (Zhou, Saad, Tiago and Chelikowsky 2006).
