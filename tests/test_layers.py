@@ -43,7 +43,7 @@ LATE = {
 }
 HOMES = {
     "matplotlib": {"plots"},
-    "numba": {"backends", "graphs"},
+    "numba": {"backends", "graphs", "labels"},
     "llvmlite": {"backends"},
     "torch": {"backends", "graphs", "engines", "linalg"},
     "triton": {"backends"},
