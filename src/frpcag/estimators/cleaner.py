@@ -236,7 +236,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.permutation(n)[:MOST_ROWS])
         graphs = feature_candidates(Z[rows], observed[rows], shape=shape, n_jobs=self.n_jobs)
         given = np.where(observed, X, 0)
-        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, seed=seed, n_jobs=self.n_jobs)
+        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, shape, seed=seed, n_jobs=self.n_jobs)
         if self.verbose:
             logging.getLogger("frpcag").setLevel(logging.INFO)
         rounds.run()
