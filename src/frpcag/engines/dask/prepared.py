@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs import Graph
 from frpcag.graphs.blocks.cells import order_rows
 from frpcag.graphs.blocks.graph import BlockGraph
+from frpcag.graphs.metric import EUCLIDEAN, Metric, mean_deviation, sampled_rows
+from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.robust_candidates import map_width
 from frpcag.linalg.row_blocks import Halo, LocalGraph
 from frpcag.runtime.checkpoint import Checkpoint, as_text
 from frpcag.runtime.tasks import Layout, Maximum, current_cluster, tree_sum
@@ -24,7 +28,7 @@ Array = np.ndarray
 _ROWS = 2000
 _PREPARED = "prepared"
 # Of what is saved with the blocks; a change of it makes a new fit of an old checkpoint.
-_LAYOUT = 2
+_LAYOUT = 3
 
 
 @dataclass
@@ -93,8 +97,12 @@ def prepare(
     *,
     unit: float,
     ordered: bool,
+    width: float | None,
 ) -> BlockRows:
-    """Centre and scale, and bring neighbouring rows together where they are to be ordered."""
+    """Centre and scale, and bring neighbouring rows together where they are to be ordered.
+
+    Rows that are near by a robust metric are brought together where `choose_metric` gives a ``width``.
+    """
     cluster = current_cluster()
     seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
     centred = cluster.map(_centred, [(chunk, mean, std, dtype) for chunk in chunks], [None for _ in chunks])
@@ -106,9 +114,29 @@ def prepare(
         return BlockRows(layout, layout.map(_same, centred), ids, shape, dtype, seed=seed, unit=unit)
     if unit != 1.0:
         centred = cluster.map(_times, [(part, 1 / unit) for part in centred], [None for _ in chunks])
-    layout, X, ids, visits, cells = order_rows(cluster, centred, sizes, n_blocks=len(chunks), seed=seed)
+    width = None if width is None else width / unit
+    layout, X, ids, visits, cells = order_rows(cluster, centred, sizes, n_blocks=len(chunks), seed=seed, width=width)
     X = X if unit == 1.0 else layout.map(_times, X, [unit for _ in X])
     return BlockRows(layout, X, ids, shape, dtype, visits, cells, seed, unit)
+
+
+def choose_metric(
+    model: Any, chunks: Sequence[Any], sizes: Sequence[int], dtype: np.dtype, mean: Array, std: Array
+) -> tuple[Metric, float | None]:
+    """Return the metric of the sample graph, from the rows that every engine looks at.
+
+    Of a robust metric also the width of the map in which rows are near that are so by the metric.
+    """
+    if model.metric == "euclidean":
+        return EUCLIDEAN, None
+    cluster = current_cluster()
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    rows = sampled_rows(int(starts[-1]))
+    inside = [rows[(rows >= a) & (rows < b)] - a for a, b in pairwise(starts)]
+    tasks = [(chunk, at, mean, std, dtype) for chunk, at in zip(chunks, inside, strict=True)]
+    sample = np.concatenate(cluster.gather(cluster.map(_centred_rows, tasks, [None for _ in chunks])))
+    metric = find_metric(model.metric, sample, n_jobs=model.n_jobs)
+    return metric, None if metric.euclidean else map_width(metric.cut, mean_deviation(sample))
 
 
 def save_prepared(store: Checkpoint, mark: str, rows: BlockRows) -> None:
@@ -118,7 +146,7 @@ def save_prepared(store: Checkpoint, mark: str, rows: BlockRows) -> None:
     note: dict[str, Any] = {"fit": mark, "sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype)}
     note["graph"] = None
     if graph is not None:
-        names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall")
+        names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall", "metric")
         note["graph"] = {name: getattr(graph, name) for name in names}
     store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts), note)
     kept = resume(store, mark)
@@ -156,7 +184,7 @@ def fingerprint(model: Any, dx: Any, mean: Array, std: Array, given: tuple[Any, 
         )
     ]
     names = ("gamma1", "gamma2", "n_neighbors", "sigma", "laplacian", "loss", "huber_delta", "center", "scale")
-    options = [getattr(model, name) for name in names]
+    options = [getattr(model, name) for name in (*names, "metric")]
     return as_text([_LAYOUT, dx.shape, str(dx.dtype), mean, std, *options, *graphs])
 
 
@@ -198,6 +226,10 @@ def _centred(chunk: Array, mean: Array, std: Array, dtype: np.dtype) -> Array:
         rows = slice(at, at + _ROWS)
         out[rows] = (chunk[rows] - mean) / std
     return out
+
+
+def _centred_rows(chunk: Array, rows: Array, mean: Array, std: Array, dtype: np.dtype) -> Array:
+    return _centred(chunk[rows], mean, std, dtype)
 
 
 def _pack(X: Array, ids: Array, part: LocalGraph | None) -> dict[str, Array]:
