@@ -28,13 +28,23 @@ def robust_candidates(
 ) -> NDArray[np.int64]:
     """Return candidates for the neighbours of every point, -1 where the lists held too few."""
     n = len(points.Z)
-    width = metric.cut if np.isfinite(metric.cut) else 2 * points.unit * float(np.abs(points.Z).mean(dtype=np.float64))
-    mapped = robust_map(points, width=width / points.unit, rng=rng, run=run)
+    width = map_width(metric.cut / points.unit, float(np.abs(points.Z).mean(dtype=np.float64)))
+    mapped = robust_map(points, width=width, rng=rng, run=run)
     mapped -= np.mean(mapped, axis=0, keepdims=True, dtype=np.float64)
     reduced = reduce_dimension(mapped, rng=rng, run=run)
     centroids = train_centroids(reduced, int(2 * np.sqrt(n)), rng=rng, run=run)
     lists = InvertedLists(reduced, centroids, run=run)
     return lists.search(min(n, PER_NEIGHBOR * n_neighbors + 9), n_probes=N_PROBES, run=run)
+
+
+def map_width(cut: float, mean_size: float) -> float:
+    """Return the width of the map for a bound of differences; without one it is that of twice the mean entry."""
+    return max(cut if np.isfinite(cut) else 2 * mean_size, 1e-30)
+
+
+def frequencies(p: int, width: float, rng: np.random.RandomState) -> NDArray[np.float32]:
+    """Return the frequency of each feature."""
+    return np.asarray(rng.standard_normal(p) / width, np.float32)
 
 
 def robust_map(points: Points, *, width: float, rng: np.random.RandomState, run: Callable) -> NDArray[np.float32]:
@@ -54,11 +64,11 @@ def robust_map(points: Points, *, width: float, rng: np.random.RandomState, run:
     ndarray of shape (n, 2 * n_features)
     """
     n, p = points.Z.shape
-    frequencies = np.asarray(rng.standard_normal(p) / max(width, 1e-30), np.float32)
+    waves = frequencies(p, width, rng)
     mapped = np.empty((n, 2 * p), np.float32)
 
     def fill(rows: slice) -> None:
-        angles = points.Z[rows] * frequencies
+        angles = points.Z[rows] * waves
         np.cos(angles, out=mapped[rows, :p])
         np.sin(angles, out=mapped[rows, p:])
         if points.seen is not None:
