@@ -70,6 +70,8 @@ class Fit:
     n_neighbors : int
     labels : ndarray of shape (n_samples,), optional
     feature_names : sequence of str, optional
+    sample_names : sequence of str, optional
+        The ids of the samples.
     feature_shape : (int, int), optional
         Height and width of the image behind a row.
     pictures : Pictures, optional
@@ -110,6 +112,7 @@ class Fit:
     n_neighbors: int = 10
     labels: Array | None = None
     feature_names: Sequence[str] | None = None
+    sample_names: Sequence[str] | None = None
     feature_shape: tuple[int, int] | None = None
     pictures: Pictures | None = None
     numbers: Sequence[int] | None = None

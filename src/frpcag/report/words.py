@@ -43,8 +43,8 @@ def summary(fit: Fit, shares: OutlierShares) -> list[str]:
         sample, feature = int(shares.worst_samples(1)[0]), int(shares.worst_features(1)[0])
         lines.append(
             f"{percent(shares.share)} of the entries stand out (|S| > {shares.threshold:.3g}, six times the mean). "
-            f"Worst sample: {sample} ({percent(shares.samples[sample])} of its entries); worst feature: "
-            f"{feature_name(fit, feature)} ({percent(shares.features[feature])})."
+            f"Worst sample: {sample_name(fit, sample)} ({percent(shares.samples[sample])} of its entries); "
+            f"worst feature: {feature_name(fit, feature)} ({percent(shares.features[feature])})."
         )
     else:
         lines.append("No entry stands out: S is small everywhere.")
@@ -74,12 +74,12 @@ def certificate(proof: Mapping[str, Any]) -> str:
 
 
 def worst_samples(fit: Fit, shares: OutlierShares) -> list[dict[str, Any]]:
-    """Return a row for each of the most corrupted samples: number, label, share, mean and largest ``|S|``."""
+    """Return a row for each of the most corrupted samples: number, id, label, share, mean and largest ``|S|``."""
     rows = []
     for i in shares.worst_samples(MAX_ROWS):
         size = np.abs(fit.S[i])
         label = None if fit.labels is None else str(fit.labels[i])
-        rows.append(_row(fit.number(i), label, shares.samples[i], size))
+        rows.append(_row(fit.number(i), label, shares.samples[i], size, title=sample_name(fit, int(i))))
     return rows
 
 
@@ -137,6 +137,11 @@ def feature_name(fit: Fit, j: int) -> str:
     return str(fit.feature_names[j]) if fit.feature_names is not None else str(j)
 
 
+def sample_name(fit: Fit, i: int) -> str:
+    """Return a sample's id, or its number."""
+    return str(fit.sample_names[i]) if fit.sample_names is not None else str(fit.number(i))
+
+
 def percent(share: float) -> str:
     """Return a share in per cent, with two digits that count."""
     return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
@@ -181,9 +186,9 @@ def _graph_rows(word: str, found: GraphNumbers) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _row(number: int, name: str | None, share: float, size: np.ndarray) -> dict[str, Any]:
+def _row(number: int, name: str | None, share: float, size: np.ndarray, *, title: str = "") -> dict[str, Any]:
     mean, top = float(size.mean(dtype=np.float64)), float(size.max())
-    return {"number": number, "name": name, "share": float(share), "mean": mean, "largest": top}
+    return {"number": number, "title": title, "name": name, "share": float(share), "mean": mean, "largest": top}
 
 
 def _count(n: int, word: str) -> str:
