@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -16,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from frpcag import FRPCAG
 from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.progress import print_notices
 from frpcag.cli.runs import Timer, library_versions
-from frpcag.data import read_matrix
+from frpcag.cli.tables import read_input
 from frpcag.engines.host import HostEngine
 from frpcag.graphs import Graph
 from frpcag.graphs.build import GraphOptions, neighbor_graph
@@ -40,8 +40,15 @@ _MOVE_PICTURES, _MOVE_COMPONENTS = 40, 50
 
 
 def explore(
-    file: Annotated[Path, typer.Argument(help="npy, npz, csv, tsv, parquet, mat or h5; samples in rows.")],
-    key: Annotated[str | None, typer.Option(help="Which array of an npz, mat or h5 file that holds several.")] = None,
+    file: options.File,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    id: options.Id = None,
+    missing: options.Missing = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     feature_shape: Annotated[
         Any,
         typer.Option(
@@ -58,15 +65,18 @@ def explore(
 
     Computes in float32, each time from the last result. Ctrl-C ends it.
     """
+    how = {"key": key, "columns": columns, "drop": drop, "id": id, "missing": missing}
+    how |= {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    table = read_input(file, how, feature_shape=feature_shape)
+    print_notices(table.notices)
+    if len(table.X) < 3:
+        raise InputError(f"{file} has {len(table.X)} samples; there is nothing to explore in fewer than three.")
     with input_errors(file):
-        X, names = read_matrix(file, key=key)
-        if len(X) < 3:
-            raise InputError(f"{file} has {len(X)} samples; there is nothing to explore in fewer than three.")
-        options.check_feature_shape(feature_shape, X.shape[1], file)
         session = Explorer(
-            X,
+            table.X,
             title=file.name,
-            names=names,
+            names=table.names,
+            ids=table.ids,
             feature_shape=feature_shape,
             n_neighbors=neighbors,
             laplacian=laplacian_kind.value,
@@ -87,8 +97,8 @@ class Explorer:
     X : ndarray of shape (n_samples, n_features)
         NaN is missing.
     title : str
-    names : sequence of str or None
-        Of the features.
+    names, ids : sequence of str or None
+        Of the features and of the samples.
     feature_shape : (int, int) or None
         Of the image behind a row.
     n_neighbors : int
@@ -106,9 +116,17 @@ class Explorer:
     """
 
     def __init__(
-        self, X, *, title: str, names=None, feature_shape=None, n_neighbors: int = 10, laplacian: str = "normalized"
+        self,
+        X,
+        *,
+        title: str,
+        names=None,
+        ids=None,
+        feature_shape=None,
+        n_neighbors: int = 10,
+        laplacian: str = "normalized",
     ):
-        self._about = {"title": title, "feature_names": names, "feature_shape": feature_shape}
+        self._about = {"title": title, "feature_names": names, "sample_names": ids, "feature_shape": feature_shape}
         model = FRPCAG(laplacian=laplacian, random_state=0)
         self._engine = HostEngine(model)
         self._X = self._engine.check(np.asarray(X, dtype=np.float32))

@@ -96,6 +96,7 @@ def _load_fit(run: Path, record: dict[str, Any], files: dict[str, str]) -> Fit:
         loss=str(parameters.get("loss", "l1")),
         n_neighbors=int(parameters.get("n_neighbors", 10)),
         feature_names=record.get("feature_names"),
+        sample_names=record.get("sample_ids"),
         feature_shape=None if shape is None else (int(shape[0]), int(shape[1])),
         certificate=record.get("certificate", {}),
         history=record.get("history"),

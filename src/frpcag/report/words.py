@@ -47,8 +47,8 @@ def summary(fit: Fit, shares: OutlierShares) -> list[str]:
         sample, feature = int(shares.worst_samples(1)[0]), int(shares.worst_features(1)[0])
         lines.append(
             f"{percent(shares.share)} of the entries stand out (|S| > {shares.threshold:.3g}, six times the mean). "
-            f"Worst sample: {sample} ({percent(shares.samples[sample])} of its entries); worst feature: "
-            f"{feature_name(fit, feature)} ({percent(shares.features[feature])})."
+            f"Worst sample: {sample_name(fit, sample)} ({percent(shares.samples[sample])} of its entries); "
+            f"worst feature: {feature_name(fit, feature)} ({percent(shares.features[feature])})."
         )
     else:
         lines.append("No entry stands out: S is small everywhere.")
@@ -78,12 +78,12 @@ def certificate(proof: Mapping[str, Any]) -> str:
 
 
 def worst_samples(fit: Fit, shares: OutlierShares) -> list[dict[str, Any]]:
-    """Return a row for each of the most corrupted samples: number, label, share, mean and largest ``|S|``."""
+    """Return a row for each of the most corrupted samples: number, id, label, share, mean and largest ``|S|``."""
     rows = []
     for i in shares.worst_samples(MAX_ROWS):
         size = np.abs(fit.S[i])
         label = None if fit.labels is None else str(fit.labels[i])
-        rows.append(_row(fit.number(i), label, shares.samples[i], size))
+        rows.append(_row(fit.number(i), label, shares.samples[i], size, title=sample_name(fit, int(i))))
     return rows
 
 
@@ -185,6 +185,6 @@ def _graph_rows(word: str, found: GraphNumbers) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _row(number: int, name: str | None, share: float, size: np.ndarray) -> dict[str, Any]:
+def _row(number: int, name: str | None, share: float, size: np.ndarray, *, title: str = "") -> dict[str, Any]:
     mean, top = float(size.mean(dtype=np.float64)), float(size.max())
-    return {"number": number, "name": name, "share": float(share), "mean": mean, "largest": top}
+    return {"number": number, "title": title, "name": name, "share": float(share), "mean": mean, "largest": top}
