@@ -63,6 +63,8 @@ def load_run(run: Path, *, page: Path) -> Fit:
     """
     record = read_run(run)
     loaders = {"fit": _load_fit, "video": _load_video}
+    if record.get("command") == "clean":
+        raise InputError(f"{run} was written by frpcag clean, with its report in it; open {run / PAGE}.")
     if record.get("command") not in loaders:
         raise InputError(
             f"{run} is not a folder that frpcag fit or frpcag video has written ({RUN_FILE} does not say so); pass one."
