@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from time import perf_counter
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import numpy as np
 import typer
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag import FRPCAG
+from frpcag import FRPCAG, RobustGraphCleaner
 from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors
 from frpcag.cli.progress import print_notices
@@ -134,6 +135,7 @@ class Explorer:
         self._most = min(MAX_NEIGHBORS, len(self._X) - 1)
         self._first = min(n_neighbors, self._most)
         self._neighbors = cache(self._search)
+        self._cleaner = cache(self._judge_cells)  # when the page asks for it, and once
         self.graphs = lru_cache(maxsize=4)(self._build_graphs)
         self._U: np.ndarray | None = None
         Xc = self._centred.Xc
@@ -168,6 +170,19 @@ class Explorer:
     def diagnose(self, move: dict[str, Any], check: Callable[[], None]) -> dict[str, Any]:
         """Return the plots and numbers that need graph frequencies, for the last fit."""
         return {"sections": render_sections(self.last, _SLOW_SECTIONS, themes=[_theme(move)], check=check)}
+
+    def cells(self, move: dict[str, Any], drawing: AbstractContextManager) -> dict[str, Any]:
+        """Return the cell map, and what it says in words."""
+        fit = Fit.of_cleaner(self._cleaner(), **{**self._about, "feature_shape": None})
+        with drawing:
+            return {"sections": render_sections(fit, ("cells",), themes=[_theme(move)])}
+
+    def _judge_cells(self) -> RobustGraphCleaner:
+        """Judge the cells of the data; the fit that follows is none of the page's, so it may be rough."""
+        model = FRPCAG(n_components=2, tol=0.05, feature_shape=self._about["feature_shape"], random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return RobustGraphCleaner(model, random_state=0).fit(self._X)
 
     def _solve(self, gammas: Sequence[float], k: int, check: Callable[[], None]) -> Fit:
         """Take the data through the stages of a fit that follow the graphs, from the last result."""
