@@ -149,6 +149,13 @@ def defaults(max_samples: int) -> list[dict]:
     return lines
 
 
+def record(part: str, lines: list[dict]) -> None:
+    """Put one part of the results into their file, beside the others."""
+    path = RESULTS / "metric.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(results | {part: lines}, indent=1) + "\n")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=70000, help="of MNIST; 0 leaves the cost out")
@@ -158,17 +165,12 @@ if __name__ == "__main__":
     parser.add_argument("--default", action="store_true", help="compare fits with metric='euclidean' and 'auto'")
     parser.add_argument("--samples", type=int, default=1000, help="rows of a set in the table")
     args = parser.parse_args()
-    path = RESULTS / "metric.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
     if args.table:
         print("| data | " + " | ".join(f"{m} share [error]" for m in METRICS) + " | auto |\n|---|---|---|---|---|")
-        results["table"] = table(args.samples)
-        path.write_text(json.dumps(results, indent=1) + "\n")
+        record("table", table(args.samples))
     if args.default:
         print("| data | recovery euclidean | auto | clustering euclidean | auto |\n|---|---|---|---|---|")
-        results["default"] = defaults(args.samples)
-        path.write_text(json.dumps(results, indent=1) + "\n")
+        record("default", defaults(args.samples))
     if args.rows:
         print("| rows | kind | metric | seconds | ratio | recall |\n|---|---|---|---|---|---|")
-        results["cost"] = cost(args.rows, args.kinds, args.rounds)
-        path.write_text(json.dumps(results, indent=1) + "\n")
+        record("cost", cost(args.rows, args.kinds, args.rounds))
