@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from frpcag.graphs.metric import EUCLIDEAN, Metric
-from frpcag.graphs.robust_candidates import PER_NEIGHBOR, frequencies, map_width
+from frpcag.graphs.robust_candidates import count_candidates, frequencies, map_width
 
 Neighbors = tuple[Tensor, Tensor]
 
@@ -239,7 +239,8 @@ def approximate_neighbors(X: Tensor, n_neighbors: int, *, metric: Metric = EUCLI
     shuffled = torch.from_numpy(rng.permutation(n)).to(X.device)
     if points.cut is not None:
         mapped = _robust_map(points, rng)
-        reduced, n_candidates = mapped @ _directions(mapped[shuffled[:_SAMPLE]]), PER_NEIGHBOR * n_neighbors + 9
+        n_candidates = count_candidates(n_neighbors, missing=points.seen is not None)
+        reduced = mapped @ _directions(mapped[shuffled[:_SAMPLE]])
     elif points.seen is not None:
         reduced, n_candidates = _completed_components(points, shuffled[:_SAMPLE]), 10 * n_neighbors + 9
     elif points.Z.shape[1] > _MAX_DIMENSION:
