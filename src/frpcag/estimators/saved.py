@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from frpcag.estimators.saved_parts import PARTS, is_part, put_together, taken_apart
 from frpcag.estimators.saved_results import check_results
 from frpcag.estimators.saved_versions import MIGRATIONS
 from frpcag.graphs import Graph
@@ -30,6 +31,7 @@ MODELS = {
     "FRPCAG": "frpcag.estimators.decomposition",
     "FRPCAGCV": "frpcag.estimators.heldout",
     "FRPCAGClustering": "frpcag.estimators.clustering",
+    "RobustGraphCleaner": "frpcag.estimators.cleaner",
     "RobustGraphImputer": "frpcag.estimators.imputer",
     "BackgroundSeparator": "frpcag.video.separator",
 }
@@ -103,7 +105,7 @@ def load(path: str | os.PathLike) -> Any:
 
     Returns
     -------
-    FRPCAG, FRPCAGCV, FRPCAGClustering, RobustGraphImputer or BackgroundSeparator
+    FRPCAG, FRPCAGCV, FRPCAGClustering, RobustGraphCleaner, RobustGraphImputer or BackgroundSeparator
 
     Examples
     --------
@@ -268,7 +270,8 @@ class _Writer:
         if sp.issparse(value):
             return {"sparse": self.sparse(value)}
         if isinstance(value, Graph):
-            parts = {"sigma": value.sigma, "method": value.method, "normalized": value.normalized}
+            names = ("sigma", "method", "normalized", "metric")
+            parts = {part: getattr(value, part) for part in names}
             return {
                 "graph": {"weights": self.sparse(value.weights), "laplacian": self.sparse(value.laplacian), **parts}
             }
@@ -278,6 +281,9 @@ class _Writer:
             return self.value(value.detach().cpu().numpy(), name)
         if isinstance(value, BaseEstimator) and isinstance(value, SavedModel):
             return {"model": self.model(value)}
+        if is_part(value):
+            kind, fields = taken_apart(value)
+            return {"part": {"kind": kind, "fields": {key: self.value(item, key) for key, item in fields.items()}}}
         raise TypeError(f"{name} is a {type(value).__name__}, which cannot be saved; compute it or save with joblib.")
 
     def array(self, value: Array) -> str:
@@ -333,6 +339,9 @@ class _Reader:
                 return self.graph(content)
             case "model":
                 return self.model(content)
+            case "part" if content["kind"] in PARTS:
+                fields = {key: self.value(item) for key, item in content["fields"].items()}
+                return put_together(content["kind"], fields)
         raise ValueError(f"{kind!r} is no kind of value")
 
     def sparse(self, parts: dict) -> sp.csr_array:
@@ -353,7 +362,9 @@ class _Reader:
         n_nodes = weights.shape[0]
         if weights.shape != (n_nodes, n_nodes) or laplacian.shape != (n_nodes, n_nodes):
             raise ValueError(f"a graph has weights of shape {weights.shape} and a Laplacian of {laplacian.shape}")
-        return Graph(weights, laplacian, parts["sigma"], parts["method"], bool(parts["normalized"]))
+        return Graph(
+            weights, laplacian, parts["sigma"], parts["method"], bool(parts["normalized"]), parts.get("metric")
+        )
 
 
 def _random_state(state: dict) -> np.random.RandomState:

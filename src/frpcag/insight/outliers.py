@@ -1,4 +1,8 @@
-"""Which samples and which features are bad: the share of entries that stand out in ``S``."""
+"""Which samples and which features are bad: the share of entries that stand out.
+
+A cleaner judges each entry by its prediction and gives a probability: those above one half stand out. Where only a
+decomposition is known, those stand out whose ``|S|`` is far above its mean, which finds gross errors only.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,12 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True, eq=False)
 class OutlierShares:
-    """Where the entries of ``S`` stand out.
+    """Where entries stand out.
 
     Parameters
     ----------
     threshold : float
-        What ``|S|`` must exceed.
+        What ``|S|``, or the probability of being wrong, must exceed.
     share : float
         Share of all entries that do.
     samples : ndarray of shape (n_samples,)
@@ -79,7 +83,31 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
         threshold = STANDS_OUT * total / S.size
     samples, features = np.zeros(n), np.zeros(p)
     for rows in blocks:
-        out = np.abs(S[rows]) > threshold
-        samples[rows] = out.mean(axis=1)
-        features += out.sum(axis=0)
+        part = flagged_shares(np.abs(S[rows]) > threshold)
+        samples[rows] = part.samples
+        features += part.features * len(part.samples)
     return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n)
+
+
+def flagged_shares(flags: Array, *, threshold: float = 0.5) -> OutlierShares:
+    """Return the shares of flagged entries, for each sample and each feature.
+
+    Parameters
+    ----------
+    flags : bool ndarray of shape (n_samples, n_features)
+        Entries that stand out, such as those that a :class:`~frpcag.RobustGraphCleaner` takes for wrong.
+    threshold : float, default=0.5
+        What they exceed: a probability of one half.
+
+    Returns
+    -------
+    OutlierShares
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.insight import flagged_shares
+    >>> flagged_shares(np.array([[True, False], [False, False]])).share
+    0.25
+    """
+    return OutlierShares(float(threshold), float(flags.mean()), flags.mean(axis=1), flags.mean(axis=0))
