@@ -59,7 +59,7 @@ def measure_values(done: set) -> None:
                     "even": repeats._is_even(near, equal, seen, rates),
                     "cliff": 0.0 if shape is None else blocks.steepest(blocks.window_shares(
                         equal[: blocks.IMAGES].reshape(-1, *shape)))[0],
-                    "overwrote": bool((equal & hit).sum() > 0.3 * equal.sum()),
+                    "overwrote": bool((equal & hit).sum() > 0.3 * max(hit.sum(), 1)),
                 })  # fmt: skip
             write({"what": "value", "data": name, "corruption": kind, "values": values})
             print(name, kind, values, flush=True)
