@@ -24,7 +24,7 @@ ALLOWED = {
     "engines": {"data", "graphs", "problem", "solvers", "backends", "linalg"},
     "insight": {"graphs", "problem"},
     "labels": {"graphs", "linalg"},
-    "cells": {"graphs", "problem", "solvers"},
+    "cells": {"graphs", "problem", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "estimators": {"data", "graphs", "problem", "solvers", "linalg", "engines", "labels", "cells", "report"},
     "video": {"graphs", "problem", "solvers", "estimators"},
@@ -43,7 +43,7 @@ LATE = {
 }
 HOMES = {
     "matplotlib": {"plots"},
-    "numba": {"backends", "cells"},
+    "numba": {"backends", "graphs", "labels"},
     "llvmlite": {"backends"},
     "torch": {"backends", "graphs", "engines", "linalg"},
     "triton": {"backends"},

@@ -237,3 +237,13 @@ def test_blocks_on_faces_are_found_without_being_told():
     assert cleaner.feature_shape_ == (32, 32)
     assert (cleaner.outliers_ & hit).sum() > 0.95 * hit.sum()
     assert distance(cleaner.cleaned_, truth) < 0.5 * distance(X, truth)
+
+
+def test_a_stuck_sensor_is_found_and_repaired():
+    truth = sensors(np.random.default_rng(9))
+    X = truth.copy()
+    X[100:140, 3] = X[99, 3]
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert cleaner.outliers_[100:140, 3].all()
+    assert cleaner.outliers_.sum() < 50
+    assert distance(cleaner.cleaned_, truth) < 0.3 * distance(X, truth)

@@ -12,19 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.graphs.metric import CUT, METRICS, Metric
+from frpcag.graphs.metric_choice import JUDGED_ROWS, JUDGES, median_error
+from frpcag.graphs.neighbors import SMALL, brute_force, search_lists
+from frpcag.graphs.points import Points
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
-METRICS = ("euclidean", "l1", "truncated")
-
-# Truncation of a difference, in mean absolute entries of the centred data.
-CUT = 2.0
-# Rows of a block of distances: the only array of n numbers a row that is made.
-BLOCK = 128
-# Rows whose entries are predicted to compare metrics, and neighbours that predict them.
-JUDGED_ROWS = 400
-JUDGES = 10
 # Above this many distances a search first collects candidates.
 EXACT_PAIRS = 2.5e7
 # Tables of at most this many columns are predicted in folds.
@@ -82,35 +77,28 @@ def robust_neighbors(
 def all_neighbors(
     X: Array, observed: Array | None, *, n_neighbors: int, metrics=METRICS, queries=None, random_state=0, n_jobs=None
 ) -> dict[str, Neighbors]:
-    """Return the neighbours under several metrics; the absolute ones share their pass over the pairs."""
-    from frpcag.cells.candidates import candidate_rows
-
+    """Return the neighbours under several metrics."""
     points = _prepare(X, observed)
     asked = points if queries is None else _prepare(*queries)
-    n, n_points = len(asked[0]), len(points[0])
+    n, n_points = len(asked.Z), len(points.Z)
     k = min(n_neighbors, n_points - (queries is None))
-    cut = np.float32(CUT * mean_size(X, observed))
-    found: dict[str, list[Neighbors]] = {metric: [] for metric in metrics}
-    approximate = float(n) * n_points > EXACT_PAIRS
-    if approximate:
-        options = {"cut": float(cut), "random_state": random_state}
-        lists = {metric: candidate_rows(points, asked, k, metric=metric, **options) for metric in metrics}
-
-    def search(rows: slice) -> dict[str, Neighbors]:
-        own = np.arange(n)[rows] if queries is None else None
-        part = (asked[0][rows], None if asked[1] is None else asked[1][rows])
-        if approximate:
-            return {m: _rank(points, part, lists[m][rows], k, metric=m, cut=cut, own=own) for m in metrics}
-        return _brute_force(points, part, k, metrics=metrics, cut=cut, own=own)
-
+    cuts = {"truncated": CUT * mean_size(X, observed)}
+    least = max(LEAST_COMMON * X.shape[1], 1)
+    approximate = queries is None and n_points >= SMALL and float(n) * n_points > EXACT_PAIRS
+    found = {}
     with block_pool(n_jobs) as run:
-        for part in run(search, [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]):
-            for metric, one in part.items():
-                found[metric].append(one)
-    return {
-        metric: Neighbors(np.concatenate([o.indices for o in parts]), np.concatenate([o.distances for o in parts]))
-        for metric, parts in found.items()
-    }
+        for name in metrics:
+            metric = Metric(name, cuts.get(name, np.inf))
+            options = {"metric": metric, "run": run, "least_common": least}
+            if approximate:
+                rng = np.random.RandomState(random_state)
+                indices, distances = search_lists(points, k, rng=rng, **options)
+            else:
+                own = np.arange(n) if queries is None else None
+                indices, distances = brute_force(asked, points, k, skip=own, **options)
+            scale = X.shape[1] ** (0.5 if name == "euclidean" else 1.0)
+            found[name] = Neighbors(indices, (distances / scale).astype(np.float32))
+    return found
 
 
 def column_folds(p: int, *, random_state: int = 0) -> list[Array]:
@@ -145,19 +133,16 @@ def prediction_errors(
     X: Array, observed: Array, folds: list[Array], neighbors: dict[str, list[Neighbors]], *, random_state: int = 0
 ) -> dict[str, float]:
     """Return how far, on average, entries lie from the median of their neighbours, by metric."""
-    from frpcag.cells.kernels import neighbor_medians
-
     rng = np.random.Generator(np.random.SFC64([random_state, 5]))
     rows = np.sort(rng.permutation(len(X))[:JUDGED_ROWS])
+    counts = [int(observed[rows][:, fold].sum()) for fold in folds]
     errors = {}
     for metric, parts in neighbors.items():
-        middle = np.empty((len(rows), X.shape[1]), X.dtype)
-        for fold, near in zip(folds, parts, strict=True):
-            some = np.empty((len(rows), len(fold)), X.dtype)
+        total = 0.0
+        for fold, near, count in zip(folds, parts, counts, strict=True):
             columns = np.ascontiguousarray(X[:, fold]), np.ascontiguousarray(observed[:, fold])
-            neighbor_medians(*columns, near.indices[rows][:, :JUDGES], some)
-            middle[:, fold] = some
-        errors[metric] = float(np.abs(X[rows] - middle)[observed[rows]].mean())
+            total += count * median_error(*columns, rows, near.indices[rows][:, :JUDGES])
+        errors[metric] = total / max(sum(counts), 1)
     return errors
 
 
@@ -180,76 +165,9 @@ def mean_size(X: Array, observed: Array | None) -> float:
     return float(sizes.mean(dtype=np.float64)) or 1.0
 
 
-def _prepare(X: Array, observed: Array | None) -> tuple[Array, Array | None]:
-    """Return float32 rows, zero where missing, and their weights; None where nothing is missing."""
-    X = np.ascontiguousarray(X, np.float32)
-    if observed is None or observed.all():
-        return X, None
-    return np.where(observed, X, np.float32(0)), observed.astype(np.float32)
-
-
-def pair_distances(points, part, *, metrics, cut) -> dict[str, Array]:
-    """Return the mean distances of a block of rows to all points, one matrix a metric."""
-    from frpcag.cells.kernels import absolute_sums, masked_absolute_sums
-
-    (B, Bm), (A, Am) = points, part
-    p = A.shape[1]
-    common = None
-    if Am is not None or Bm is not None:
-        Am = np.ones_like(A) if Am is None else Am
-        Bm = np.ones_like(B) if Bm is None else Bm
-        common = Am @ Bm.T
-    sums = {}
-    if "euclidean" in metrics:
-        if common is None:
-            squares = np.square(A).sum(1)[:, None] + np.square(B).sum(1) - 2 * (A @ B.T)
-        else:
-            squares = np.square(A) @ Bm.T + Am @ np.square(B).T - 2 * (A @ B.T)
-        sums["euclidean"] = np.maximum(squares, 0)
-    if "l1" in metrics or "truncated" in metrics:
-        plain, capped = (np.empty((len(A), len(B)), np.float32) for _ in range(2))
-        if common is None:
-            absolute_sums(A, B, cut, plain, capped)
-        else:
-            masked_absolute_sums(A, B, Am, Bm, cut, plain, capped)
-        sums["l1"], sums["truncated"] = plain, capped
-    for metric in metrics:
-        if common is None:
-            sums[metric] /= p
-        else:
-            sums[metric] = np.where(common < max(LEAST_COMMON * p, 1), np.inf, sums[metric] / np.maximum(common, 1))
-    if "euclidean" in metrics:
-        sums["euclidean"] = np.sqrt(sums["euclidean"])
-    return {metric: sums[metric] for metric in metrics}
-
-
-def _brute_force(points, part, k: int, *, metrics, cut, own) -> dict[str, Neighbors]:
-    return {
-        metric: _smallest(d, k, own) for metric, d in pair_distances(points, part, metrics=metrics, cut=cut).items()
-    }
-
-
-def _smallest(d: Array, k: int, own: Array | None) -> Neighbors:
-    if own is not None:
-        d[np.arange(len(d)), own] = np.nan  # sorts behind infinity: never chosen
-    indices = np.argpartition(d, k - 1, axis=1)[:, :k] if k < d.shape[1] else np.argsort(d, axis=1)[:, :k]
-    values = np.take_along_axis(d, indices, axis=1)
-    order = np.lexsort((indices, values), axis=1)
-    return Neighbors(np.take_along_axis(indices, order, axis=1), np.take_along_axis(values, order, axis=1))
-
-
-def _rank(points, part, lists: Array, k: int, *, metric: str, cut, own) -> Neighbors:
-    """Return the nearest of each row's candidates under the metric itself."""
-    indices = np.empty((len(lists), k), np.intp)
-    values = np.empty((len(lists), k), np.float32)
-    for i, candidates in enumerate(lists):
-        candidates = np.unique(candidates)
-        candidates = (
-            candidates[candidates >= 0] if own is None else candidates[(candidates >= 0) & (candidates != own[i])]
-        )
-        some = (points[0][candidates], None if points[1] is None else points[1][candidates])
-        row = (part[0][i : i + 1], None if part[1] is None else part[1][i : i + 1])
-        d = pair_distances(some, row, metrics=(metric,), cut=cut)[metric]
-        best = _smallest(d, k, None)
-        indices[i], values[i] = candidates[best.indices[0]], best.distances[0]
-    return Neighbors(indices, values)
+def _prepare(X: Array, observed: Array | None) -> Points:
+    """Return float32 rows, zero where missing, in their own units."""
+    seen = None if observed is None or observed.all() else observed
+    Z = np.ascontiguousarray(X, np.float32)
+    Z = Z if seen is None else np.where(seen, Z, np.float32(0))
+    return Points(Z, 1.0, np.zeros(X.shape[1]), 1.0, seen)

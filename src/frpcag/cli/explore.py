@@ -22,6 +22,7 @@ from frpcag.cli.tables import read_input
 from frpcag.engines.host import HostEngine
 from frpcag.graphs import Graph
 from frpcag.graphs.build import GraphOptions, neighbor_graph
+from frpcag.graphs.metric_choice import find_metric
 from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.report import Fit, render_report
 from frpcag.report.figures import DARK, LIGHT, draw_figures
@@ -57,6 +58,7 @@ def explore(
         ),
     ] = None,
     neighbors: Annotated[int, typer.Option(min=1, help="Neighbours of a node to begin with.")] = 10,
+    metric: options.Metric = options.MetricName.euclidean,
     laplacian_kind: Annotated[
         options.Laplacian, typer.Option("--laplacian", help="normalized for clusters; combinatorial keeps levels.")
     ] = options.Laplacian.normalized,
@@ -80,6 +82,7 @@ def explore(
             ids=table.ids,
             feature_shape=feature_shape,
             n_neighbors=neighbors,
+            metric=metric.value,
             laplacian=laplacian_kind.value,
         )
         try:
@@ -125,10 +128,11 @@ class Explorer:
         ids=None,
         feature_shape=None,
         n_neighbors: int = 10,
+        metric: str = "euclidean",
         laplacian: str = "normalized",
     ):
         self._about = {"title": title, "feature_names": names, "sample_names": ids, "feature_shape": feature_shape}
-        model = FRPCAG(laplacian=laplacian, random_state=0)
+        model = FRPCAG(metric=metric, laplacian=laplacian, random_state=0)
         self._engine = HostEngine(model)
         self._X = self._engine.check(np.asarray(X, dtype=np.float32))
         self._centred = self._engine.centre(self._X)
@@ -223,6 +227,7 @@ class Explorer:
             history=solution.history,
             parameters={
                 "n_neighbors": k,
+                "metric": engine.model.metric,
                 "laplacian": engine.model.laplacian,
                 "loss": "l1",
                 "backend": solution.backend,
@@ -239,19 +244,20 @@ class Explorer:
         """Return the graph of `build_graph`, from neighbours that were searched for once."""
         if self._centred.Xc.shape[axis] == 1:
             return None
-        method, indices, distances = self._neighbors(axis)
+        method, metric, indices, distances = self._neighbors(axis)
         options = GraphOptions(axis=axis, laplacian=self._engine.model.laplacian)
-        return neighbor_graph(indices[:, :k], distances[:, :k], options, method)
+        return neighbor_graph(indices[:, :k], distances[:, :k], options, method, metric=metric)
 
-    def _search(self, axis: int) -> tuple[str, np.ndarray, np.ndarray]:
+    def _search(self, axis: int) -> tuple[str, str, np.ndarray, np.ndarray]:
         points = np.ascontiguousarray(self._centred.Xc if axis == 0 else self._centred.Xc.T)
         k = min(self._most, len(points) - 1)
-        method = choose_search(*points.shape)
+        metric = find_metric("euclidean" if axis else self._engine.model.metric, points)
+        method = choose_search(*points.shape, metric=metric)
         if method == "exact":
-            indices, distances = exact_neighbors(points, k)
+            indices, distances = exact_neighbors(points, k, metric=metric)
         else:
-            indices, distances = approximate_neighbors(points, k, random_state=0)
-        return method, indices, distances
+            indices, distances = approximate_neighbors(points, k, metric=metric, random_state=0)
+        return method, metric.name, indices, distances
 
 
 def _slider(name: str, label: str, low: float, high: float, step: float, value: float, *, unit: float = 0.0):

@@ -93,6 +93,7 @@ def fit(
         options.FeatureGraph,
         typer.Option(help="How the features are linked; grid is for pixels.", rich_help_panel=options.MODEL),
     ] = options.FeatureGraph.auto,
+    metric: options.Metric = options.MetricName.euclidean,
     laplacian: Annotated[
         options.Laplacian,
         typer.Option(help="normalized for clusters; combinatorial keeps levels.", rich_help_panel=options.MODEL),
@@ -147,6 +148,7 @@ def fit(
         "n_neighbors": neighbors,
         "sample_graph": _graph_argument(sample_graph),
         "feature_graph": _graph_argument(feature_graph),
+        "metric": metric.value,
         "laplacian": laplacian.value,
         "loss": loss.value,
         "center": center,
@@ -251,7 +253,8 @@ def _describe_graph(graph) -> dict[str, Any] | None:
     if graph is None:
         return None
     laplacian = "normalized" if graph.normalized else "combinatorial"
-    return {"method": graph.method, "n_edges": graph.n_edges, "sigma": graph.sigma, "laplacian": laplacian}
+    told = {name: getattr(graph, name) for name in ("method", "metric", "n_edges", "sigma")}
+    return {**told, "laplacian": laplacian}
 
 
 def _write_arrays(folder: Path, model, labels, table: DataTable) -> None:

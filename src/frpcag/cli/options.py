@@ -38,6 +38,15 @@ class FeatureGraph(StrEnum):
     none = "none"
 
 
+class MetricName(StrEnum):
+    """What makes samples neighbours."""
+
+    euclidean = "euclidean"
+    l1 = "l1"
+    truncated = "truncated"
+    auto = "auto"
+
+
 class Laplacian(StrEnum):
     """Which Laplacian a graph gets."""
 
@@ -153,6 +162,15 @@ Quiet = Annotated[
 Jobs = Annotated[
     Any,
     typer.Option(parser=parse_jobs, metavar="N", help="Threads; all cores by default.", rich_help_panel=SOLVER),
+]
+
+
+Metric = Annotated[
+    MetricName,
+    typer.Option(
+        help="What makes samples neighbours; l1 and truncated resist gross errors, auto takes what predicts best.",
+        rich_help_panel=MODEL,
+    ),
 ]
 
 

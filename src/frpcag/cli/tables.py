@@ -46,6 +46,10 @@ def read_input(
             f"{file}: {len(bad)} of {X.size} entries are infinite{' in float32' if float32 else ''}, the first in "
             f"{table.row_name(row)}, {table.column_name(column)}; drop them or mark them as missing (--missing inf)."
         )
+    if (lost := np.flatnonzero(np.isnan(X).all(axis=1))).size:
+        raise InputError(
+            f"{file}: {len(lost)} of {len(X)} rows hold no number, the first is {table.row_name(lost[0])}; delete them."
+        )
     options.check_feature_shape(feature_shape, X.shape[1], file)
     return table
 

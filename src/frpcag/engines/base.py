@@ -14,6 +14,7 @@ from frpcag.data.preprocess import check_flags
 from frpcag.engines.gammas import check_gamma
 from frpcag.graphs.checks import check_weight_options
 from frpcag.graphs.laplacian import check_laplacian
+from frpcag.graphs.metric import check_metric
 from frpcag.linalg.units import Moves
 from frpcag.problem import check_numbers
 from frpcag.runtime.arrays import is_dask, is_tensor
@@ -159,6 +160,7 @@ def check_parameters(model: Any) -> None:
     check_numbers(model.loss, model.huber_delta)
     check_laplacian(model.laplacian)
     check_weight_options(sigma=model.sigma, weights="gaussian")
+    check_metric(model.metric)
     check_refinement(model.n_refine)
     check_seed(model.random_state)
     count_threads(model.n_jobs)

@@ -54,6 +54,7 @@ class HostEngine(Engine):
             random_state=model.random_state,
             n_jobs=model.n_jobs,
             argument="feature_graph" if axis else "sample_graph",
+            metric="euclidean" if axis else model.metric,
         )
         return graph_of(basis, method, options)
 

@@ -15,6 +15,7 @@ from frpcag.cells.low_rank import column_medians
 from frpcag.cells.metric import folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import row_probability
 from frpcag.cells.predictors import GraphPredictor
+from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import check_seed, refuse_dask
@@ -26,6 +27,7 @@ from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.runtime.memory import needed_bytes, require_memory
+from frpcag.runtime.threads import single_threaded_blas
 
 Array = np.ndarray
 
@@ -236,10 +238,11 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.permutation(n)[:MOST_ROWS])
         graphs = feature_candidates(Z[rows], observed[rows], shape=shape, n_jobs=self.n_jobs)
         given = np.where(observed, X, 0)
-        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, seed=seed, n_jobs=self.n_jobs)
+        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, shape, seed=seed, n_jobs=self.n_jobs)
         if self.verbose:
             logging.getLogger("frpcag").setLevel(logging.INFO)
-        rounds.run()
+        with single_threaded_blas():  # many small products: threads would wait for each other
+            rounds.run()
         if n <= MOST_ROWS:
             return rounds, rounds.post, units.restore(rounds.predicted), rounds.wrong_rows
         post, predicted = self._judge_all(rounds, X, Z, given, observed, units)
@@ -262,8 +265,11 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
             W1, rounds.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, rounds.folds,
             loss=setting.loss, delta=setting.delta, n_jobs=self.n_jobs,
         )  # fmt: skip
+        runs = find_runs(given, observed) if rounds.runs else []
+        mask &= ~in_runs(runs, X.shape)
         P = rounds.predict_rows(Z, mask, graph=graph.fit(Z, mask))
-        return rounds.posterior(Z, given, observed, P), units.restore(P.values)
+        stuck = in_runs(drifting(runs, Z - P.values, observed), X.shape)
+        return np.maximum(rounds.posterior(Z, given, observed, P), stuck), units.restore(P.values)
 
     def _told_shape(self, p: int) -> tuple[int, int] | None:
         shape = getattr(self.estimator, "feature_shape", None)

@@ -42,6 +42,11 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         ``feature_shape``), a symmetric adjacency, a :class:`Graph`, an object with the interface of scikit-learn's
         ``KNeighborsTransformer``, or None to drop the term. The paper's graph types are A ("exact", "exact"),
         B ("exact", "approximate") and C ("approximate", "approximate").
+    metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
+        What makes samples neighbours. "l1" (the sum of absolute differences) and "truncated" (each difference counts up
+        to twice the mean absolute deviation) keep gross errors from choosing them; "auto" takes the metric whose
+        neighbours predict the entries best, without labels. New rows find their neighbours by the same metric. A graph
+        that is given keeps its edges, and the feature graph is Euclidean.
     sigma : "auto" or float, default="auto"
         Width of the Gaussian edge weights; "auto" is the mean distance of connected nodes.
     laplacian : {"normalized", "combinatorial"}, default="normalized"
@@ -140,6 +145,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         n_neighbors: int = 10,
         sample_graph="auto",
         feature_graph="auto",
+        metric: str = "euclidean",
         sigma: str | float = "auto",
         laplacian: str = "normalized",
         loss: str = "l1",
@@ -162,6 +168,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         self.n_neighbors = n_neighbors
         self.sample_graph = sample_graph
         self.feature_graph = feature_graph
+        self.metric = metric
         self.sigma = sigma
         self.laplacian = laplacian
         self.loss = loss

@@ -76,6 +76,7 @@ class HeldoutSearch:
     def run(self) -> tuple[GraphSetting, Array]:
         """Return the best setting and what it predicts at the hidden cells."""
         self._weights: dict[str, list[sp.csr_array]] = {}
+        self._terms: dict = {}
         self._units: dict[tuple[str, int], float] = {}
         self._best: tuple[float, GraphSetting, Array, Array] | None = None
         errors = prediction_errors(self.X, self.shown, self.folds, self.neighbors)
@@ -128,6 +129,7 @@ class HeldoutSearch:
         predictor = GraphPredictor(
             self.weights(setting.metric), self.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2,
             self.folds, loss=setting.loss, delta=setting.delta, max_iter=steps, n_jobs=self.n_jobs,
+            terms=self._terms,
         )  # fmt: skip
         U = predictor.solve(self.X, self.shown, U0=U)
         at_hidden = U[self.hidden]

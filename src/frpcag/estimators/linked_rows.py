@@ -7,6 +7,8 @@ import scipy.sparse as sp
 
 from frpcag.graphs import Graph
 from frpcag.graphs.laplacian import degrees, edge_entries
+from frpcag.graphs.metric import Metric
+from frpcag.graphs.metric_choice import find_metric
 from frpcag.graphs.neighbors import query_neighbors
 from frpcag.problem import Problem
 from frpcag.solvers.rows import solve_rows
@@ -29,6 +31,7 @@ def clean_rows(
     gamma1: float,
     gamma2: float,
     n_neighbors: int,
+    metric: str = "euclidean",
     loss: str = "l1",
     huber_delta: float = 1.0,
     n_jobs: int | None = None,
@@ -53,6 +56,8 @@ def clean_rows(
         Their weights.
     n_neighbors : int
         Training rows each new row is linked to.
+    metric : str, default="euclidean"
+        What they are near by, if the sample graph does not say; see `frpcag.build_graph`.
     loss, huber_delta : str and float
         As in :class:`~frpcag.problem.Problem`.
     n_jobs : int, optional
@@ -70,6 +75,9 @@ def clean_rows(
     out[seen] = U[nearest[seen, 0]]
     new = np.flatnonzero(~seen)
     noise = _STANDS_OUT * float(np.mean(np.abs(X - U), dtype=np.float64))
+    if sample_graph is not None:
+        metric = sample_graph.metric or metric
+    distance = find_metric(metric, X, n_jobs=n_jobs)
     L2 = null2 = None
     lmax2 = 0.0
     if feature_graph is not None:
@@ -79,7 +87,7 @@ def clean_rows(
         """Solve for the rows ``x``, linked to the neighbours of ``guide``, the same rows with gaps perhaps."""
         q, b = np.zeros(len(x)), np.zeros_like(x)
         if sample_graph is not None and gamma1 > 0:
-            q, b = _link(*_robust_neighbors(guide, U, n_neighbors, n_jobs), U, sample_graph)
+            q, b = _link(*_clean_neighbors(guide, U, n_neighbors, distance, n_jobs), U, sample_graph)
         problem = Problem(x, None, L2, 0.0, gamma2, loss=loss, huber_delta=huber_delta, null2=null2)
         return solve_rows(problem, pull=gamma1 * q, target=gamma1 * b, lmax2=lmax2)
 
@@ -95,12 +103,14 @@ def clean_rows(
     return out
 
 
-def _robust_neighbors(rows: Array, U: Array, k: int, n_jobs: int | None) -> tuple[Array, Array]:
-    """Return the ``k`` clean rows nearest to each row in mean absolute difference, and their Euclidean distances.
+def _clean_neighbors(rows: Array, U: Array, k: int, metric: Metric, n_jobs: int | None) -> tuple[Array, Array]:
+    """Return the ``k`` clean rows nearest to each row, and their distances.
 
-    Absolute differences count gross errors once, not squared. They are taken among the Euclidean neighbours, thirty
-    times as many as are kept.
+    In a Euclidean graph, too, new rows must not be misled by gross errors, which absolute differences count once, not
+    squared: these choose among the Euclidean neighbours, thirty times as many as are kept.
     """
+    if not metric.euclidean:
+        return query_neighbors(U, rows, k, metric=metric, n_jobs=n_jobs)
     idx, dist = query_neighbors(U, rows, min(30 * k, len(U)), n_jobs=n_jobs)
     absolute = np.empty(idx.shape)
     step = max(1, 2**23 // (idx.shape[1] * rows.shape[1]))

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from frpcag.data.preprocess import restore, validate_matrix
 from frpcag.engines.base import call_on_rows
+from frpcag.estimators.frames import as_asked
 from frpcag.estimators.linked_rows import clean_rows
 from frpcag.runtime.memory import require_memory
 
@@ -34,6 +35,7 @@ class NewRowsMixin(TransformerMixin):
     gamma1_: float
     gamma2_: float
     n_neighbors: int
+    metric: str
     loss: str
     huber_delta: float
     n_jobs: int | None
@@ -54,14 +56,20 @@ class NewRowsMixin(TransformerMixin):
         return call_on_rows(self, "_transform_rows", X)
 
     def denoise(self, X):
-        """Return new rows cleaned against the fitted samples, in the units of ``X``."""
+        """Return new rows cleaned against the fitted samples, in the units of ``X``.
+
+        A frame if ``set_output`` says so.
+        """
         check_is_fitted(self)
-        return call_on_rows(self, "_denoise_rows", X)
+        return as_asked(self, call_on_rows(self, "_denoise_rows", X), X)
 
     def inverse_transform(self, X):
-        """Return the data, in the units of the training data, that the rows of an embedding stand for."""
+        """Return the data, in the units of the training data, that the rows of an embedding stand for.
+
+        A frame if ``set_output`` says so.
+        """
         check_is_fitted(self)
-        return call_on_rows(self, "_rows_of_embedding", X)
+        return as_asked(self, call_on_rows(self, "_rows_of_embedding", X), X)
 
     def _transform_rows(self, X) -> Array:
         origin = (self.mean_ - self.center_) / self.scale_
@@ -101,6 +109,7 @@ class NewRowsMixin(TransformerMixin):
                 gamma1=self.gamma1_,
                 gamma2=self.gamma2_,
                 n_neighbors=min(self.n_neighbors, n_fitted - 1),
+                metric=self.metric,
                 loss=self.loss,
                 huber_delta=self.huber_delta,
                 n_jobs=self.n_jobs,

@@ -270,7 +270,8 @@ class _Writer:
         if sp.issparse(value):
             return {"sparse": self.sparse(value)}
         if isinstance(value, Graph):
-            parts = {"sigma": value.sigma, "method": value.method, "normalized": value.normalized}
+            names = ("sigma", "method", "normalized", "metric")
+            parts = {part: getattr(value, part) for part in names}
             return {
                 "graph": {"weights": self.sparse(value.weights), "laplacian": self.sparse(value.laplacian), **parts}
             }
@@ -361,7 +362,9 @@ class _Reader:
         n_nodes = weights.shape[0]
         if weights.shape != (n_nodes, n_nodes) or laplacian.shape != (n_nodes, n_nodes):
             raise ValueError(f"a graph has weights of shape {weights.shape} and a Laplacian of {laplacian.shape}")
-        return Graph(weights, laplacian, parts["sigma"], parts["method"], bool(parts["normalized"]))
+        return Graph(
+            weights, laplacian, parts["sigma"], parts["method"], bool(parts["normalized"]), parts.get("metric")
+        )
 
 
 def _random_state(state: dict) -> np.random.RandomState:

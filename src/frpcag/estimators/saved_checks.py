@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs import Graph
+from frpcag.graphs.metric import METRICS
 
 # Lengths that results share, by letter, noted where they come first.
 Sizes = dict[str, int]
@@ -160,6 +161,8 @@ def graph(nodes: str) -> Check:
         if value.sigma is not None:
             number(least=0)(f"{name}.sigma", value.sigma, sizes)
         one_of(str)(f"{name}.method", value.method, sizes)
+        if value.metric is not None and value.metric not in METRICS:
+            raise ValueError(f"{name}.metric={_short(value.metric)} is no metric")
 
     return check
 

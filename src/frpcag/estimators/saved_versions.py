@@ -14,14 +14,16 @@ _MODEL_PARAMS = {
 _OWN = {"FRPCAGClustering": {"random_state", "n_jobs"}, "FRPCAGCV": {"random_state"}}
 # Results of FRPCAGCV itself; all others are those of the model inside.
 _CHOICE = {"cv_results_", "best_index_"}
+# Graphs of neighbours, all of which were Euclidean.
+_SEARCHED = ("exact", "approximate", "pynndescent")
 _COLUMNS = {"n_features_in_", "feature_names_in_"}
 
 
 def lift_to_2(header: Any) -> Any:
     """Return a header of version 1, or a part of it, as version 2 writes it.
 
-    The Laplacian of a graph is a flag, no longer a name; FRPCAGClustering and FRPCAGCV hold an FRPCAG as a parameter,
-    and FRPCAGCV its fitted model as a result.
+    The Laplacian of a graph is a flag, no longer a name, and a graph says its metric; FRPCAGClustering and FRPCAGCV
+    hold an FRPCAG as a parameter, and FRPCAGCV its fitted model as a result.
     """
     if isinstance(header, list):
         return [lift_to_2(item) for item in header]
@@ -31,6 +33,7 @@ def lift_to_2(header: Any) -> Any:
     graph = lifted.get("graph")
     if isinstance(graph, dict) and "kind" in graph:
         graph["normalized"] = graph.pop("kind") == "normalized"
+        graph["metric"] = "euclidean" if graph.get("method") in _SEARCHED else None
     name = lifted.get("model")
     if isinstance(name, str) and name in _OWN and isinstance(lifted.get("params"), dict):
         return _composed(lifted)

@@ -22,6 +22,8 @@ from frpcag.graphs.checks import (
 )
 from frpcag.graphs.graph import Graph, weighted_graph
 from frpcag.graphs.laplacian import check_laplacian
+from frpcag.graphs.metric import Metric, check_metric
+from frpcag.graphs.metric_choice import find_metric
 from frpcag.graphs.neighbors import (
     Neighbors,
     approximate_neighbors,
@@ -49,11 +51,13 @@ class GraphOptions:
     random_state: Any = None
     n_jobs: int | None = None
     argument: str = "method"
+    metric: str = "euclidean"
 
     def __post_init__(self) -> None:
         check_axis(self.axis)
         check_laplacian(self.laplacian)
         check_weight_options(sigma=self.sigma, weights=self.weights)
+        check_metric(self.metric)
 
 
 def build_graph(
@@ -62,6 +66,7 @@ def build_graph(
     axis: int = 0,
     n_neighbors: int = 10,
     method: Any = "auto",
+    metric: str = "euclidean",
     sigma: str | float = "auto",
     weights: str = "gaussian",
     laplacian: str = "normalized",
@@ -87,6 +92,11 @@ def build_graph(
         approximate), "grid" (pixels of an image of the given ``feature_shape``, each linked to the next
         ones up, down, left and right), a symmetric matrix of weights, an object with the interface of
         `sklearn.neighbors.KNeighborsTransformer`, or a Graph, which is returned as it is.
+    metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
+        What the nearest nodes are near by. "l1" sums the absolute differences, "truncated" sums them up to a bound
+        each, twice the mean absolute deviation: gross errors of single entries then hardly choose the neighbours.
+        "auto" takes the one whose neighbours predict the entries best, on at most 2000 nodes. Grids, adjacencies and
+        transformers have their own.
     sigma : float or "auto", default="auto"
         Width of the Gaussian weights ``exp(-d^2 / sigma^2)``. "auto" is the mean length of the edges.
     weights : {"gaussian", "binary"}, default="gaussian"
@@ -118,7 +128,9 @@ def build_graph(
     >>> build_graph(X, axis=1, method="grid", feature_shape=(4, 5)).n_edges
     31
     """
-    options = GraphOptions(axis, n_neighbors, sigma, weights, laplacian, feature_shape, random_state, n_jobs)
+    options = GraphOptions(
+        axis, n_neighbors, sigma, weights, laplacian, feature_shape, random_state, n_jobs, metric=metric
+    )
     return graph_of(X, method, options)
 
 
@@ -227,14 +239,20 @@ def _transformer_graph(transformer: Any, X: Any, options: GraphOptions) -> Graph
     return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method="transformer")
 
 
-def _knn_graph(X: Any, options: GraphOptions, search: Callable[..., Neighbors], method: str) -> Graph:
-    """Return the graph of the nearest neighbours that ``search`` finds."""
+def _knn_graph(X: Any, options: GraphOptions, method: str) -> Graph:
+    """Return the graph of the nearest neighbours that a search finds."""
     check_n_neighbors(options.n_neighbors, X.shape[options.axis], axis=options.axis)
     points = check_points(_oriented(X, options.axis), argument=options.argument)
-    return neighbor_graph(*search(points, int(options.n_neighbors)), options, method)
+    metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
+    if method == "auto":
+        method = choose_search(*points.shape, metric=metric)
+    found = SEARCHES[method](points, int(options.n_neighbors), metric, options)
+    return neighbor_graph(*found, options, method, metric=metric.name)
 
 
-def neighbor_graph(indices: Any, distances: Any, options: GraphOptions, method: str) -> Graph:
+def neighbor_graph(
+    indices: Any, distances: Any, options: GraphOptions, method: str, *, metric: str | None = None
+) -> Graph:
     """Return the graph of lists of neighbours, which may be given a ``method`` of their own.
 
     Parameters
@@ -245,6 +263,8 @@ def neighbor_graph(indices: Any, distances: Any, options: GraphOptions, method: 
         Its ``sigma``, ``weights`` and ``laplacian`` count here.
     method : str
         How the neighbours were found.
+    metric : str, optional
+        What they are near by.
     """
     # Points with missing entries that have no feature in common with K others: linked all the same, as loosely as any.
     distances = np.where(np.isinf(distances), distances[np.isfinite(distances)].max(initial=0.0), distances)
@@ -254,32 +274,34 @@ def neighbor_graph(indices: Any, distances: Any, options: GraphOptions, method: 
         sigma = mean_length(distances) if options.sigma == "auto" else float(options.sigma)
         weights = gaussian_weights(distances, sigma)
     A = edges_to_matrix(indices, weights)
-    return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method=method)
+    return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method=method, metric=metric)
 
 
 def exact_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the k-NN graph by exact search (Shahid et al. 2016, Sec. III, strategy 1)."""
-    return _knn_graph(X, options, lambda P, k: exact_neighbors(P, k, n_jobs=options.n_jobs), "exact")
+    return _knn_graph(X, options, "exact")
 
 
 def approximate_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the k-NN graph by approximate search (Shahid et al. 2016, Sec. III, strategy 2)."""
-    seeded = {"random_state": options.random_state, "n_jobs": options.n_jobs}
-    return _knn_graph(X, options, lambda P, k: approximate_neighbors(P, k, **seeded), "approximate")
+    return _knn_graph(X, options, "approximate")
 
 
 def pynndescent_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the k-NN graph by nearest-neighbour descent."""
+    if options.metric != "euclidean":
+        raise ValueError(
+            f"metric={options.metric!r} is not done by {options.argument}='pynndescent'; pass 'approximate', or "
+            "metric='euclidean'."
+        )
     if find_spec("pynndescent") is None:
         raise ImportError(f"{options.argument}='pynndescent' needs pynndescent; install frpcag[ann].")
-    seeded = {"random_state": options.random_state, "n_jobs": options.n_jobs}
-    return _knn_graph(X, options, lambda P, k: pynndescent_neighbors(P, k, **seeded), "pynndescent")
+    return _knn_graph(X, options, "pynndescent")
 
 
 def auto_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the exact graph while that takes a few seconds, else the approximate one."""
-    chosen = choose_search(X.shape[options.axis], X.shape[1 - options.axis])
-    return GRAPHS[chosen](X, options)
+    return _knn_graph(X, options, "auto")
 
 
 def grid_graph(X: Any, options: GraphOptions) -> Graph:
@@ -302,6 +324,26 @@ GRAPHS: dict[str, Callable[[Any, GraphOptions], Graph]] = {
     "approximate": approximate_graph,
     "pynndescent": pynndescent_graph,
     "grid": grid_graph,
+}
+
+
+def _exact(points: Any, k: int, metric: Metric, options: GraphOptions) -> Neighbors:
+    return exact_neighbors(points, k, metric=metric, n_jobs=options.n_jobs)
+
+
+def _approximate(points: Any, k: int, metric: Metric, options: GraphOptions) -> Neighbors:
+    seeded: dict[str, Any] = {"random_state": options.random_state, "n_jobs": options.n_jobs}
+    return approximate_neighbors(points, k, metric=metric, **seeded)
+
+
+def _pynndescent(points: Any, k: int, metric: Metric, options: GraphOptions) -> Neighbors:
+    return pynndescent_neighbors(points, k, random_state=options.random_state, n_jobs=options.n_jobs)
+
+
+SEARCHES: dict[str, Callable[[Any, int, Metric, GraphOptions], Neighbors]] = {
+    "exact": _exact,
+    "approximate": _approximate,
+    "pynndescent": _pynndescent,
 }
 
 

@@ -32,6 +32,9 @@ class Graph:
         "transformer".
     normalized : bool
         Whether the Laplacian is the normalised one, not the combinatorial.
+    metric : str or None
+        Of the distances by which neighbours were found: "euclidean", "l1" or "truncated"; None for a graph whose edges
+        were given.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Graph:
     sigma: float | None
     method: str
     normalized: bool
+    metric: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("weights", "laplacian"):
@@ -98,9 +102,12 @@ class Graph:
 
     def __repr__(self) -> str:
         sigma = "None" if self.sigma is None else f"{self.sigma:.4g}"
-        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, method={self.method!r}, sigma={sigma})"
+        metric = "" if self.metric in (None, "euclidean") else f", metric={self.metric!r}"
+        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, method={self.method!r}, sigma={sigma}{metric})"
 
 
-def weighted_graph(A: sp.csr_array, *, laplacian: str, sigma: float | None, method: str) -> Graph:
+def weighted_graph(
+    A: sp.csr_array, *, laplacian: str, sigma: float | None, method: str, metric: str | None = None
+) -> Graph:
     """Return the graph of weights that are known to be symmetric and non-negative, with an empty diagonal."""
-    return Graph(A, build_laplacian(A, laplacian), sigma, method, check_laplacian(laplacian))
+    return Graph(A, build_laplacian(A, laplacian), sigma, method, check_laplacian(laplacian), metric)

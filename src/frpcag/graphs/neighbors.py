@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from frpcag.graphs.inverted_lists import InvertedLists, half_squared_norms, nearest, train_centroids
-from frpcag.graphs.points import Points, prepare_points, prepare_queries, rank_candidates
+from frpcag.graphs.metric import EUCLIDEAN, Metric
+from frpcag.graphs.points import Points, prepare_points, prepare_queries, rank_candidates, reduce_dimension
+from frpcag.graphs.robust_candidates import robust_candidates
+from frpcag.graphs.robust_neighbors import absolute_neighbors
 from frpcag.graphs.shared_entries import completed_components, nearest_shared, rank_shared
 from frpcag.runtime.threads import block_pool, count_threads
 
@@ -22,6 +23,9 @@ Neighbors = tuple[NDArray[np.int64], NDArray[np.float64]]
 # Rows per block of queries; a constant, since a matrix product may depend on its size in the last bit.
 BLOCK = 512
 
+# Rows whose neighbours' neighbours are listed at a time.
+_WIDE_BLOCK = 1 << 14
+
 # Fewer points than this are searched exactly, in less time than training the lists would take.
 SMALL = 2000
 
@@ -29,23 +33,20 @@ SMALL = 2000
 # vectors.
 N_PROBES = 24
 
-# Points with more features than this are searched in the space of their first principal components, as many
-# as hold 90 % of the variance but never more than this. A matrix product of fewer columns than 100 is hardly
-# faster.
-MAX_DIMENSION = 128
 
-
-def choose_search(n: int, p: int) -> str:
+def choose_search(n: int, p: int, *, metric: Metric = EUCLIDEAN) -> str:
     """Return "exact" while brute force takes a few seconds, else "approximate".
 
-    Two cores do about 1e11 of ``n^2 p`` a second; picking the smallest of ``n`` scores costs as much as 64
-    features more. The rule ignores the number of cores, so that the same data gives the same graph on every
-    machine.
+    Two cores do about 1e11 of ``n^2 p`` a second, a fifth of that in absolute differences; picking the smallest of
+    ``n`` scores costs as much as 64 features more. The rule ignores the number of cores, so that the same data gives
+    the same graph on every machine.
     """
-    return "exact" if n * n * (p + 64) <= 2e11 else "approximate"
+    return "exact" if n * n * (p + 64) <= (2e11 if metric.euclidean else 4e10) else "approximate"
 
 
-def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int | None = None) -> Neighbors:
+def exact_neighbors(
+    X: NDArray | sp.csr_array, n_neighbors: int, *, metric: Metric = EUCLIDEAN, n_jobs: int | None = None
+) -> Neighbors:
     """Return the nearest neighbours of every row by brute force, ``O(n^2 p)``.
 
     Parameters
@@ -54,6 +55,8 @@ def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int 
         Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.shared_entries`.
     n_neighbors : int
         Less than ``n``.
+    metric : Metric, default=EUCLIDEAN
+        See `frpcag.graphs.metric`.
     n_jobs : int, optional
         Number of threads, which does not change the result; None is all cores.
 
@@ -62,7 +65,7 @@ def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int 
     indices : ndarray of shape (n, n_neighbors)
         Neighbours of each row, never the row itself, sorted by distance, then by index.
     distances : ndarray of shape (n, n_neighbors)
-        Euclidean distances, with the accuracy of float32.
+        Distances, with the accuracy of float32.
 
     Examples
     --------
@@ -74,12 +77,17 @@ def exact_neighbors(X: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int 
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)
         everyone = np.arange(len(points.Z))
-        indices, distances = _brute_force(points, points, n_neighbors, run, skip=everyone)
+        indices, distances = brute_force(points, points, n_neighbors, run=run, metric=metric, skip=everyone)
     return indices, points.lengths(distances)
 
 
 def query_neighbors(
-    X: NDArray | sp.csr_array, rows: NDArray | sp.csr_array, n_neighbors: int, *, n_jobs: int | None = None
+    X: NDArray | sp.csr_array,
+    rows: NDArray | sp.csr_array,
+    n_neighbors: int,
+    *,
+    metric: Metric = EUCLIDEAN,
+    n_jobs: int | None = None,
 ) -> Neighbors:
     """Return the nearest rows of ``X`` to each of some other rows by brute force.
 
@@ -91,6 +99,8 @@ def query_neighbors(
         The same features of other points. What is found for one does not depend on the others.
     n_neighbors : int
         At most ``n``.
+    metric : Metric, default=EUCLIDEAN
+        See `frpcag.graphs.metric`.
     n_jobs : int, optional
         Number of threads, which does not change the result; None is all cores.
 
@@ -99,7 +109,7 @@ def query_neighbors(
     indices : ndarray of shape (m, n_neighbors)
         Rows of ``X``, sorted by distance, then by index.
     distances : ndarray of shape (m, n_neighbors)
-        Euclidean distances, with the accuracy of float32.
+        Distances, with the accuracy of float32.
 
     Examples
     --------
@@ -111,7 +121,7 @@ def query_neighbors(
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)
         queries = prepare_queries(rows, points, run)
-        indices, distances = _brute_force(queries, points, n_neighbors, run)
+        indices, distances = brute_force(queries, points, n_neighbors, run=run, metric=metric)
     return indices, points.lengths(distances)
 
 
@@ -119,14 +129,15 @@ def approximate_neighbors(
     X: NDArray | sp.csr_array,
     n_neighbors: int,
     *,
+    metric: Metric = EUCLIDEAN,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Neighbors:
     """Return most of the nearest neighbours of every row, in ``O(n^1.5)`` distances.
 
     Inverted lists around k-means centroids, in a space reduced by PCA when there are many features, give
-    candidates; these are ranked by their distances in the full space. Fewer than 2000 rows are searched
-    exactly.
+    candidates; these are ranked by their distances in the full space. Robust metrics find their candidates in a space
+    of their own (`frpcag.graphs.robust_candidates`). Fewer than 2000 rows are searched exactly.
 
     Parameters
     ----------
@@ -134,6 +145,8 @@ def approximate_neighbors(
         Finite real numbers, any layout; NaN is missing, see `frpcag.graphs.shared_entries`.
     n_neighbors : int
         Less than ``n``.
+    metric : Metric, default=EUCLIDEAN
+        See `frpcag.graphs.metric`.
     random_state : int, RandomState or None, default=None
         Seed of the samples that PCA and centroids are trained on. An int gives the same result in every call.
     n_jobs : int, optional
@@ -144,7 +157,7 @@ def approximate_neighbors(
     indices : ndarray of shape (n, n_neighbors)
         Neighbours of each row, never the row itself, sorted by distance, then by index.
     distances : ndarray of shape (n, n_neighbors)
-        Their true Euclidean distances, with the accuracy of float32.
+        Their true distances, with the accuracy of float32.
 
     Notes
     -----
@@ -159,13 +172,43 @@ def approximate_neighbors(
     (3000, 10)
     """
     if X.shape[0] < SMALL:
-        return exact_neighbors(X, n_neighbors, n_jobs=n_jobs)
+        return exact_neighbors(X, n_neighbors, metric=metric, n_jobs=n_jobs)
     rng = check_random_state(random_state)
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)
-        candidates = _list_candidates(points, n_neighbors, rng, run)
-        indices, distances = _best_candidates(points, candidates, n_neighbors, run)
+        indices, distances = search_lists(points, n_neighbors, metric=metric, rng=rng, run=run)
     return indices, points.lengths(distances)
+
+
+def search_lists(
+    points: Points,
+    n_neighbors: int,
+    *,
+    metric: Metric,
+    rng: np.random.RandomState,
+    run: Callable,
+    least_common: float = 1.0,
+) -> Neighbors:
+    """Return most of the nearest neighbours of every point, in units of ``points.Z``."""
+    if metric.euclidean:
+        return _best_candidates(points, _list_candidates(points, n_neighbors, rng, run), n_neighbors, run)
+    cut, everyone = metric.cut / points.unit, np.arange(len(points.Z))
+    candidates = robust_candidates(points, n_neighbors, metric=metric, rng=rng, run=run)
+    indices, distances = absolute_neighbors(
+        points, points, n_neighbors, cut=cut, run=run, skip=everyone, candidates=candidates, least_common=least_common
+    )
+    # Neighbours of neighbours are likely neighbours too.
+    known = indices.copy()
+    for start in range(0, len(known), _WIDE_BLOCK):
+        rows = slice(start, start + _WIDE_BLOCK)
+        near = known[rows]
+        near = np.concatenate([near, known[near].reshape(len(near), -1)], axis=1)
+        some = points.take(everyone[rows])
+        indices[rows], distances[rows] = absolute_neighbors(
+            some, points, n_neighbors, cut=cut, run=run, skip=everyone[rows], candidates=near, least_common=least_common
+        )
+    _search_lonely(points, indices, distances, run, metric=metric)
+    return indices, distances
 
 
 def pynndescent_neighbors(
@@ -195,23 +238,6 @@ def pynndescent_neighbors(
     return indices, points.lengths(distances)
 
 
-def reduce_dimension(Z: NDArray[np.float32], *, rng: np.random.RandomState, run: Callable) -> NDArray[np.float32]:
-    """Return the first principal components of centred points, fitted on a sample; narrow ``Z`` as it is."""
-    n, p = Z.shape
-    if p <= MAX_DIMENSION:
-        return Z
-    sample = Z[rng.permutation(n)[:SMALL]]
-    wide = p > len(sample)
-    gram = sample @ sample.T if wide else sample.T @ sample  # the smaller of the two
-    variance, vectors = eigh(gram, subset_by_index=(len(gram) - MAX_DIMENSION, len(gram) - 1))
-    share = np.cumsum(variance[::-1]) / max(float(np.trace(gram)), np.finfo(np.float32).tiny)
-    d = min(MAX_DIMENSION, 1 + int(np.searchsorted(share, 0.9)))
-    basis = np.ascontiguousarray(vectors[:, ::-1][:, :d])
-    if wide:
-        basis = sample.T @ (basis / np.sqrt(np.maximum(variance[::-1][:d], np.finfo(np.float32).tiny)))
-    return np.concatenate(run(lambda rows: Z[rows] @ basis, _blocks(n)))
-
-
 def _list_candidates(points: Points, n_neighbors: int, rng: np.random.RandomState, run: Callable) -> NDArray:
     """Return candidates from inverted lists, the more of them the less their order can be trusted."""
     n = len(points.Z)
@@ -233,17 +259,33 @@ def _best_candidates(points: Points, candidates: NDArray, n_neighbors: int, run:
         return _rank(points, rows, points, candidates[rows], n_neighbors, skip=everyone[rows])
 
     indices, distances = _stack(run(rank, _blocks(len(points.Z))))
-    lonely = np.flatnonzero(np.isinf(distances[:, -1]))
-    if len(lonely):
-        seen = None if points.seen is None else points.seen[lonely]
-        queries = replace(points, Z=points.Z[lonely], seen=seen)
-        indices[lonely], distances[lonely] = _brute_force(queries, points, n_neighbors, run, skip=lonely)
+    _search_lonely(points, indices, distances, run, metric=EUCLIDEAN)
     return indices, distances
 
 
-def _brute_force(
-    queries: Points, points: Points, n_neighbors: int, run: Callable, *, skip: NDArray[np.int64] | None = None
+def _search_lonely(points: Points, indices: NDArray, distances: NDArray, run: Callable, *, metric: Metric) -> None:
+    """Search points with too few candidates exactly, and write what is found into their rows."""
+    lonely = np.flatnonzero(np.isinf(distances[:, -1]))
+    if len(lonely):
+        k = indices.shape[1]
+        found = brute_force(points.take(lonely), points, k, run=run, metric=metric, skip=lonely)
+        indices[lonely], distances[lonely] = found
+
+
+def brute_force(
+    queries: Points,
+    points: Points,
+    n_neighbors: int,
+    *,
+    run: Callable,
+    metric: Metric = EUCLIDEAN,
+    skip: NDArray[np.int64] | None = None,
+    least_common: float = 1.0,
 ) -> Neighbors:
+    """Return the nearest points of each query by brute force, in units of ``points.Z``; see `absolute_neighbors`."""
+    if not metric.euclidean:
+        cut = metric.cut / points.unit
+        return absolute_neighbors(queries, points, n_neighbors, cut=cut, run=run, skip=skip, least_common=least_common)
     complete = queries.seen is None and points.seen is None
     half_squares = half_squared_norms(points.Z)
     # The true neighbours are among somewhat more candidates than are kept: their order is that of rounded

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
 from frpcag.graphs import Graph
+from frpcag.graphs.metric_choice import find_metric
 from frpcag.graphs.neighbors import query_neighbors
 
 Array = np.ndarray
@@ -93,7 +94,7 @@ def neighbor_recall(
     Parameters
     ----------
     graph : Graph
-        Built from ``X``, by approximate search say.
+        Built from ``X``, by approximate search say; its metric says what is near.
     X : ndarray of shape (n_samples, n_features)
         Finite, as it was given to the graph.
     axis : {0, 1}, default=0
@@ -129,17 +130,14 @@ def neighbor_recall(
     if not 1 <= n_neighbors < n:
         raise ValueError(f"n_neighbors={n_neighbors} must lie between 1 and {n - 1}, one less than there are nodes.")
     nodes = check_random_state(random_state).permutation(n)[:n_sample]
-    idx, _ = query_neighbors(points, points[nodes], n_neighbors + 1, n_jobs=n_jobs)
+    metric = find_metric(graph.metric or "euclidean", points)
+    idx, _ = query_neighbors(points, points[nodes], n_neighbors + 1, metric=metric, n_jobs=n_jobs)
     found = 0
     for node, near in zip(nodes, idx, strict=True):
         # The node itself is among its neighbours, unless more than n_neighbors copies of it are.
-        farthest = _lengths(points, node, near[near != node][:n_neighbors]).max()
+        farthest = metric.lengths(points[node], points[near[near != node][:n_neighbors]]).max()
         linked = graph.weights.indices[graph.weights.indptr[node] : graph.weights.indptr[node + 1]]
         # The search compares distances in float32.
-        as_near = _lengths(points, node, linked) <= farthest * (1 + 1e-5)
+        as_near = metric.lengths(points[node], points[linked]) <= farthest * (1 + 1e-5)
         found += min(n_neighbors, int(as_near.sum()))
     return found / (len(nodes) * n_neighbors)
-
-
-def _lengths(points: Array, node: int, others: Array) -> Array:
-    return np.linalg.norm(points[others].astype(np.float64) - points[node], axis=1)

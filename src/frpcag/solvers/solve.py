@@ -160,9 +160,10 @@ def _is_number(value) -> bool:
 
 def _out_of_range(problem: Problem) -> str:
     """Return what to say when sums over the problem have left the range of floating-point numbers."""
+    largest = rows_of(problem).largest(problem)
+    entries = "the entries of X" if largest is None else f"the entries of X, up to {largest:.3g},"
     return (
-        f"the entries of X, up to {rows_of(problem).largest(problem):.3g}, and gamma1={problem.gamma1:.3g}, "
-        f"gamma2={problem.gamma2:.3g} are too large together: their products leave the range of the "
-        "numbers. Divide X by its largest entry, with gammas times the same, or "
+        f"{entries} and gamma1={problem.gamma1:.3g}, gamma2={problem.gamma2:.3g} are too large together: their "
+        "products leave the range of the numbers. Divide X by its largest entry, with gammas times the same, or "
         "pass gamma='auto'; float64 reaches further than float32."
     )

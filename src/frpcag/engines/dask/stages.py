@@ -18,7 +18,15 @@ from frpcag.backends.dask import BlockProblem, DaskBackend, RowBlocks
 from frpcag.data.preprocess import check_range, check_shape, column_moments
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import Centred, Engine, Factors
-from frpcag.engines.dask.prepared import BlockRows, ChunkSums, fingerprint, prepare, resume, save_prepared
+from frpcag.engines.dask.prepared import (
+    BlockRows,
+    ChunkSums,
+    choose_metric,
+    fingerprint,
+    prepare,
+    resume,
+    save_prepared,
+)
 from frpcag.engines.gammas import (
     column_sums,
     csr_product,
@@ -35,6 +43,7 @@ from frpcag.graphs.blocks.graph import BlockGraph, given_graph, search_graph
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_n_neighbors
 from frpcag.graphs.laplacian import check_laplacian
+from frpcag.graphs.metric import EUCLIDEAN
 from frpcag.linalg.factorize import check_n_components, gram_factors, gram_sum, power_unit
 from frpcag.linalg.row_blocks import LocalGraph
 from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, restore_rows, row_blocks
@@ -61,10 +70,10 @@ class DaskEngine(Engine):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
-        self.store = None if self.backend.checkpoint is None else Checkpoint(self.backend.checkpoint)
+        self.store: Checkpoint | None = None
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
-        self.mark = ""
+        self.metric = EUCLIDEAN
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a Dask array of row chunks; raise for what would fail later, before any work."""
@@ -100,12 +109,17 @@ class DaskEngine(Engine):
             largest = np.fmax(np.abs(sums.highest - mean), np.abs(sums.lowest() - mean)) / std
         check_range(largest, mean, std, dtype)
         self.has_missing = sums.has_missing
-        self.mark = fingerprint(model, X, mean, std, self.given)
-        rows = None if self.store is None else resume(self.store, self.mark)
+        if self.backend.checkpoint is not None:
+            mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
+            self.store = Checkpoint(self.backend.checkpoint, mark)
+            self.store.claim()
+        rows = None if self.store is None else resume(self.store, cluster)
         if rows is None:
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
-            ordered = self.given[0] is not None
-            rows = prepare(model, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered)
+            ordered, width = self.given[0] is not None, None
+            if isinstance(self.given[0], str):
+                self.metric, width = choose_metric(model, chunks, sizes, dtype, mean, std)
+            rows = prepare(model, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
         return Centred(rows, mean, std)
 
     def graph(self, basis: BlockRows, axis: int) -> Any:
@@ -120,7 +134,7 @@ class DaskEngine(Engine):
                 n, len(basis.layout.sizes), n_halo, 100 * n_halo / n, basis.graph.halo.n_pieces,
             )  # fmt: skip
         if self.store is not None and not basis.saved:
-            save_prepared(self.store, self.mark, basis)
+            save_prepared(self.store, basis)
         return basis.graph
 
     def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
@@ -161,6 +175,7 @@ class DaskEngine(Engine):
             widened(*_box(Xc, null2), Xc.dtype) if self.has_missing else None,
             lmax1=None if G1 is None else G1.lmax,
             lmax2=None if G2 is None else G2.lmax,
+            store=self.store,
         )
 
     def factors(self, U: RowBlocks) -> Factors:
@@ -248,7 +263,8 @@ class DaskEngine(Engine):
     def _sample_graph(self, rows: BlockRows) -> BlockGraph:
         given, model = self.given[0], self.model
         if isinstance(given, Graph):
-            known: dict[str, Any] = {"sigma": given.sigma, "normalized": given.normalized, "method": given.method}
+            names = ("sigma", "normalized", "method", "metric")
+            known: dict[str, Any] = {name: getattr(given, name) for name in names}
             return given_graph(rows.layout, rows.ids, given.weights, **known)
         graph = search_graph(
             rows.layout,
@@ -262,6 +278,7 @@ class DaskEngine(Engine):
             normalized=check_laplacian(model.laplacian),
             method=given,
             seed=rows.seed,
+            metric=self.metric._replace(cut=self.metric.cut / rows.unit),
         )
         return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
 

@@ -74,4 +74,4 @@ def graph_from_products(sums: Sums, n: int, *, n_neighbors: int, sigma: str | fl
     lengths[np.isinf(lengths)] = lengths[np.isfinite(lengths)].max(initial=0.0)
     width = mean_length(lengths) if sigma == "auto" else float(sigma)
     A = edges_to_matrix(indices, gaussian_weights(lengths, width))
-    return weighted_graph(A, laplacian=laplacian, sigma=width, method="exact")
+    return weighted_graph(A, laplacian=laplacian, sigma=width, method="exact", metric="euclidean")
