@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import warnings
 from numbers import Integral
 
 import numpy as np
@@ -17,6 +18,7 @@ from frpcag.cells.metric import folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import row_probability
 from frpcag.cells.predictors import GraphPredictor
 from frpcag.cells.units import find_units
+from frpcag.engines.base import UnitsWarning
 from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout_search import N_NEIGHBORS
@@ -118,7 +120,9 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rounds, post, predicted, wrong = self._find(X, observed, units, shape, seed)
         flagged = (post > 0.5) & ~wrong[:, None]
         cleaned = _repaired(X, observed, flagged, post, predicted)
-        fitted = model.fit(cleaned)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnitsWarning)  # the cells were judged in units of their own
+            fitted = model.fit(cleaned)
         self._units, self._rounds = units, rounds
         self._medians = predicted[0] if rounds is None else None
         self._known = {_row_key(row): i for i, row in enumerate(X)}

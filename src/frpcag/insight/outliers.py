@@ -28,12 +28,15 @@ class OutlierShares:
         Share of the entries of each sample.
     features : ndarray of shape (n_features,)
         Share of the entries of each feature.
+    in_units : bool
+        Whether the columns were divided by units of their own.
     """
 
     threshold: float
     share: float
     samples: Array
     features: Array
+    in_units: bool = False
 
     def worst_samples(self, n: int) -> Array:
         """Return the ``n`` samples with the most outlying entries, worst first."""
@@ -44,7 +47,7 @@ class OutlierShares:
         return np.argsort(-self.features, kind="stable")[:n]
 
 
-def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares:
+def outlier_shares(S: Array, *, threshold: float | None = None, units: Array | None = None) -> OutlierShares:
     """Count the entries of ``S`` that stand out, for each sample and each feature.
 
     Parameters
@@ -54,6 +57,8 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
     threshold : float, optional
         An entry stands out when ``|S|`` is above this. By default six times the mean of ``|S|``, far above the small
         residues that noise leaves everywhere.
+    units : ndarray of shape (n_features,), optional
+        What the columns of ``S`` are divided by first, where they have different units; the threshold is then in these.
 
     Returns
     -------
@@ -74,12 +79,13 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
         raise ValueError(f"S has shape {S.shape}; it must be (n_samples, n_features); pass a matrix.")
     n, p = S.shape
     blocks = [slice(start, start + max(1, _BLOCK // p)) for start in range(0, n, max(1, _BLOCK // p))]
+    unit = np.ones(p) if units is None else np.asarray(units)
     if threshold is None:
-        total = sum(float(np.abs(S[rows]).sum(dtype=np.float64)) for rows in blocks)
+        total = sum(float(np.abs(S[rows] / unit).sum(dtype=np.float64)) for rows in blocks)
         threshold = STANDS_OUT * total / S.size
     samples, features = np.zeros(n), np.zeros(p)
     for rows in blocks:
-        out = np.abs(S[rows]) > threshold
+        out = np.abs(S[rows] / unit) > threshold
         samples[rows] = out.mean(axis=1)
         features += out.sum(axis=0)
-    return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n)
+    return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n, units is not None)

@@ -155,7 +155,18 @@ def fingerprint(model: Any, dx: Any, mean: Array, std: Array, given: tuple[Any, 
             [graph.weights.indptr, graph.weights.indices, graph.weights.data] if isinstance(graph, Graph) else [graph]
         )
     ]
-    names = ("gamma1", "gamma2", "n_neighbors", "sigma", "laplacian", "loss", "huber_delta", "center", "scale")
+    names = (
+        "gamma1",
+        "gamma2",
+        "n_neighbors",
+        "sigma",
+        "laplacian",
+        "loss",
+        "huber_delta",
+        "center",
+        "scale",
+        "nonnegative",
+    )
     options = [getattr(model, name) for name in names]
     return as_text([_LAYOUT, dx.shape, str(dx.dtype), mean, std, *options, *graphs])
 
