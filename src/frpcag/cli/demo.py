@@ -211,7 +211,7 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     salted, table = (cells[name] for name in ("digits, 10 % black or white", "table, 5 % off by 5 sd"))
     gap = gaps["digits, 60 % missing"]
     found = cleaned[OURS]["table, 5 % off by 5 sd"]
-    moved = np.where(table.X != found, table.X - found, 0)
+    moved = np.where(found != table.X, table.X - found, 0)
     show = np.flatnonzero(np.arange(len(salted.X)) % 10 == 0)[:N_IMAGES]
     images = {
         "as given: one pixel in ten is black or white": salted.X[show],
@@ -225,17 +225,16 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
         "frpcag": filled[OURS]["digits, 60 % missing"][show],
         "the truth": gap.truth[show],
     }
-    ax = plot_cell_map(
-        moved[:80], (moved[:80] != 0).astype(float), feature_names=list(load_breast_cancer().feature_names)
-    )
+    names = list(load_breast_cancer().feature_names)
+    ax = plot_cell_map(moved[:80], (moved[:80] != 0).astype(float), feature_names=names)
     ax.figure.set_size_inches(9, 6)
     return render_story(
         "What frpcag does",
-        "Wrong cells, clusters and missing values, on data that come with scikit-learn. No labels, no truth, default settings.",
+        "Wrong cells, clusters and missing values, on data that come with scikit-learn. No labels, no settings.",
         [
             Finding(
                 "Wrong cells are repaired, the others stay",
-                "Distance to the true data, in % of their spread. PCA is told the number of components that is best for it.",
+                "Distance to the true data, in % of their spread. PCA is told its best number of components.",
                 record["cleaning"],
                 plot_image_grid(images, shape, n_images=N_IMAGES, signed=()),
                 "Nothing tells frpcag which pixels are wrong, or how digits look.",
@@ -245,7 +244,7 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
                 "Samples in the wrong cluster, in %. Labels are used to count, not to choose.",
                 record["clustering"],
                 ax.figure,
-                "A cell map: wrong cells that were found in the first 80 rows of the table, red where a value is too high.",
+                "Wrong cells found in 80 rows of the table: red where a value is too high, blue where too low.",
             ),
             Finding(
                 "Missing values are filled in",

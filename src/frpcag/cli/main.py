@@ -22,6 +22,7 @@ from frpcag.runtime.signals import end_on_signals
 # Each command is the function of this name in the module of this name. Here stands the first sentence of its help, so
 # that the list of commands needs none of them.
 COMMANDS = {
+    "clean": "Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.",
     "demo": "Clean and cluster corrupted digits, beside k-means, PCA and spectral clustering.",
     "explore": "Serve a live report on this machine: move a slider and see the decomposition change.",
     "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",

@@ -20,6 +20,12 @@ def save_model_pictures(folder: Path, model, *, labels=None, feature_shape: tupl
         save_images(folder, {"X, as given": U + S, "U, cleaned": U, "S = X - U": S}, feature_shape)
 
 
+def save_cell_map(path: Path, cells, **names: Any) -> None:
+    """Draw the cell map of what a cleaner says of every cell."""
+    ax = _plots().plot_cell_map(cells.deviation, cells.probability, scale=cells.scale, **names)
+    _save(ax.figure, path)
+
+
 def save_history(folder: Path, model) -> None:
     """Draw the gap and the objective along the solve."""
     history = model.history_

@@ -15,7 +15,10 @@ from frpcag.estimators.cell_rounds import CellRounds
 Array = np.ndarray
 
 # What the rounds need to predict and judge other rows.
-LEARNT = ("W2", "choice", "columns_", "graph_", "low_rank_", "mixture", "n_jobs", "repeats", "scattered", "units")
+LEARNT = (
+    *("W2", "choice", "columns_", "damage", "graph_", "low_rank_", "mixture", "n_jobs", "repeats", "scattered"),
+    "units",
+)
 # Of a predictor, what only its own rows needed.
 _OWN_ROWS = {"graph_": ("U_",), "low_rank_": ("A_",), "columns_": ()}
 KEY_BYTES = 16

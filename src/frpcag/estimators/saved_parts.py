@@ -126,6 +126,7 @@ PARTS: dict[str, Part] = {
             "mixture": part("Mixture"),
             "repeats": listed(part("Repeat")),
             "scattered": one_of(bool),
+            "damage": floats("dp", least=0),
             "W2": weights,
             "n_jobs": jobs,
         },
