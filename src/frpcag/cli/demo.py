@@ -43,6 +43,8 @@ SEED = 0
 N_IMAGES = 12
 OURS = "frpcag"
 PAGE = "demo.html"
+# Cells that the pictures show.
+SALTED, TABLE, GAPS = "digits, 10 % black or white", "table, 5 % off by 5 sd", "digits, 60 % missing"
 
 
 @dataclass
@@ -129,9 +131,9 @@ def wrong_cells() -> dict[str, Cell]:
     off = rng.random(measured.shape) < 0.05
     wrong = measured + 5 * off * rng.choice(np.array([-1, 1], np.float32), measured.shape)
     return {
-        "digits, 10 % black or white": Cell(salted, digits.X, hit, digits.y),
+        SALTED: Cell(salted, digits.X, hit, digits.y),
         "digits, 25 % dead": Cell(zeroed, digits.X, dead, digits.y),
-        "table, 5 % off by 5 sd": Cell(wrong, measured, off),
+        TABLE: Cell(wrong, measured, off),
     }
 
 
@@ -204,58 +206,69 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     import matplotlib
 
     matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
     from frpcag.plots import plot_cell_map, plot_image_grid
     from frpcag.report.story import Finding, render_story
 
-    shape = load_dataset("digits").shape
-    salted, table = (cells[name] for name in ("digits, 10 % black or white", "table, 5 % off by 5 sd"))
-    gap = gaps["digits, 60 % missing"]
-    found = cleaned[OURS]["table, 5 % off by 5 sd"]
-    moved = np.where(found != table.X, table.X - found, 0)
-    show = np.flatnonzero(np.arange(len(salted.X)) % 10 == 0)[:N_IMAGES]
-    images = {
-        "as given: one pixel in ten is black or white": salted.X[show],
-        "robust PCA": cleaned["robust PCA"]["digits, 10 % black or white"][show],
-        "frpcag": cleaned[OURS]["digits, 10 % black or white"][show],
-        "the truth": salted.truth[show],
-    }
-    completed = {
-        "as given: 60 % of the pixels are missing": np.nan_to_num(gap.X[show], nan=0.0),
-        "KNNImputer": filled["KNNImputer"]["digits, 60 % missing"][show],
-        "frpcag": filled[OURS]["digits, 60 % missing"][show],
-        "the truth": gap.truth[show],
-    }
+    show = np.arange(0, 10 * N_IMAGES, 10)
+
+    def images(cell: Cell, given: str, results: dict[str, Array]) -> Any:
+        rows = {given: np.nan_to_num(cell.X), **results, "the truth": cell.truth}
+        figure = plt.figure(figsize=(9, 4.4), layout="constrained")
+        shown = {title: row[show] for title, row in rows.items()}
+        return plot_image_grid(shown, load_dataset("digits").shape, n_images=N_IMAGES, signed=(), figure=figure)
+
+    salted, gap, table = (of[name] for of, name in ((cells, SALTED), (gaps, GAPS), (cells, TABLE)))
+    moved = table.X[:80] - cleaned[OURS][TABLE][:80]
     names = list(load_breast_cancer().feature_names)
-    ax = plot_cell_map(moved[:80], (moved[:80] != 0).astype(float), feature_names=names)
-    ax.figure.set_size_inches(9, 6)
+    cell_map = plot_cell_map(moved, (moved != 0).astype(float), feature_names=names).figure
+    cell_map.set_size_inches(9, 6)
     return render_story(
         "What frpcag does",
         "Wrong cells, clusters and missing values, on data that come with scikit-learn. No labels, no settings.",
         [
             Finding(
-                "Wrong cells are repaired, the others stay",
-                "Distance to the true data, in % of their spread. PCA is told its best number of components.",
-                record["cleaning"],
-                plot_image_grid(images, shape, n_images=N_IMAGES, signed=()),
-                "Nothing tells frpcag which pixels are wrong, or how digits look.",
+                "Wrong pixels are repaired, the others stay",
+                "Distance to the true images, in % of their spread. PCA is told its best number of components.",
+                _columns(record["cleaning"], lambda name: name != TABLE),
+                images(
+                    salted,
+                    "as given: one pixel in ten is black or white",
+                    {name: cleaned[name][SALTED] for name in ("robust PCA", OURS)},
+                ),
+                "Nothing tells frpcag which pixels are wrong, or what a digit looks like.",
+            ),
+            Finding(
+                "So are wrong values in a table",
+                "The breast cancer table, standardised; one value in twenty is off by five standard deviations.",
+                _columns(record["cleaning"], lambda name: name == TABLE),
+                cell_map,
+                "The wrong cells that were found in 80 of its rows: red where a value is too high, blue where too low.",
             ),
             Finding(
                 "Clusters, also of damaged data",
                 "Samples in the wrong cluster, in %. Labels are used to count, not to choose.",
                 record["clustering"],
-                ax.figure,
-                "Wrong cells found in 80 rows of the table: red where a value is too high, blue where too low.",
             ),
             Finding(
                 "Missing values are filled in",
                 "Error at the missing pixels, in % of their standard deviation.",
                 record["missing"],
-                plot_image_grid(completed, shape, n_images=N_IMAGES, signed=()),
+                images(
+                    gap,
+                    "as given: 60 % of the pixels are missing",
+                    {name: filled[name][GAPS] for name in ("KNNImputer", OURS)},
+                ),
                 "Pixels are missing at random; every method sees the same ones.",
             ),
         ],
         closing="Next: frpcag clean FILE repairs a table of yours, frpcag fit FILE --clusters K finds its groups.",
     )
+
+
+def _columns(rows: dict[str, dict[str, float]], wanted: Callable[[str], bool]) -> dict[str, dict[str, float]]:
+    return {tool: {name: v for name, v in values.items() if wanted(name)} for tool, values in rows.items()}
 
 
 def _print_summary(record: dict[str, Any], output: Path) -> None:

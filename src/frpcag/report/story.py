@@ -25,7 +25,7 @@ class Finding:
         What was done, and how to read the table.
     rows : mapping of str to mapping of str to float
         Figures in per cent by method and cell, smaller is better.
-    figure : Figure
+    figure : Figure, optional
         A picture of it; it is closed when it has been drawn.
     caption : str
         How to read the picture.
@@ -34,8 +34,8 @@ class Finding:
     title: str
     words: str
     rows: Mapping[str, Mapping[str, float]]
-    figure: Any
-    caption: str
+    figure: Any = None
+    caption: str = ""
 
 
 def render_story(title: str, lead: str, findings: Sequence[Finding], *, closing: str = "") -> str:
@@ -61,7 +61,7 @@ def render_story(title: str, lead: str, findings: Sequence[Finding], *, closing:
             "columns": list(next(iter(one.rows.values()))),
             "rows": one.rows,
             "best": least(one.rows),
-            "picture": _drawn(one.figure),
+            "picture": None if one.figure is None else _drawn(one.figure),
             "caption": one.caption,
         }
         for one in findings
