@@ -19,6 +19,12 @@ def test_categories_and_repeated_rows_have_no_runs():
     assert find_runs(X, np.ones(X.shape, bool)) == []
 
 
+def test_a_saturated_column_is_no_stuck_sensor():
+    X = np.random.default_rng(3).normal(size=(200, 5))
+    X[60:70, 1] = X[:, 1].max() + 1
+    assert find_runs(X, np.ones(X.shape, bool)) == []
+
+
 def test_only_runs_that_drift_from_their_prediction_are_wrong():
     residual = np.random.default_rng(2).normal(size=(100, 2))
     residual[20:30, 0] = 5

@@ -42,6 +42,9 @@ def find_runs(X: Array, observed: Array) -> list[Run]:
     n, p = X.shape
     ties = (X[1:] == X[:-1]) & observed[1:] & observed[:-1]
     ties &= (ties.mean(axis=1) < MOST_TIED)[:, None]  # a row that is repeated as a whole is no stuck sensor
+    # A value at the end of a column's range is a limit: what lies beyond it is not known, but it is no frozen reading.
+    low, high = np.where(observed, X, np.inf).min(axis=0), np.where(observed, X, -np.inf).max(axis=0)
+    limits = np.stack([low, high])
     found = []
     for column in np.flatnonzero(ties.sum(axis=0) >= LEAST_LENGTH - 1):
         steps = np.diff(np.concatenate([[0], ties[:, column], [0]]).astype(np.int8))
@@ -50,6 +53,8 @@ def find_runs(X: Array, observed: Array) -> list[Run]:
         for start, end, length in zip(starts, ends, lengths, strict=True):
             # Ties elsewhere in the column; a column of categories or counts has many.
             usual = (lengths.sum() - length + 1) / max(n - length, 1)
+            if X[start, column] in limits[:, column]:
+                continue
             if length >= LEAST_LENGTH - 1 and n * p * min(usual, 1.0) ** int(length) < BY_CHANCE:
                 found.append(Run(int(column), int(start), int(end) + 1))
     return found

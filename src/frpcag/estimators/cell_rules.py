@@ -93,5 +93,6 @@ def _slim(rounds: CellRounds) -> CellRounds:
         setattr(slim, name, value)
     # New rows are linked to the reference rows; the graph of these is asked for its number of folds only.
     slim.graph_.W1 = [None] * len(slim.graph_.folds)
+    slim.graph_.terms = {}
     slim.low_rank_.start = None
     return slim
