@@ -59,7 +59,7 @@ plot_cell_map(
 )
 
 # %%
-# What the stuck sensor should have said, judged by the others. Where its value happens to be right, it is left alone.
+# What the stuck sensor should have said, judged by the others.
 figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 shown = slice(115, 160)
 ax.plot(hour[shown], X[shown, stuck], ".", color="0.55", label=f"sensor {stuck}, as given")

@@ -289,7 +289,8 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
     table.add_row(
         "corruption",
         f"{percent(corrupted['share'])} of the entries stand out, |S| > {corrupted['threshold']:.2g}"
-        + (" of the spread of the column" if corrupted["in_units"] else ""),
+        + (" of the spread of the column" if corrupted["in_units"] else "")
+        + "; frpcag clean judges every cell",
     )
     for name in ("gamma1", "gamma2"):
         table.add_row(name, f"{record[name]:.4g}{' (auto)' if asked[name] == 'auto' else ''}")
