@@ -13,7 +13,8 @@ import frpcag
 from frpcag.cli.info import EXTRAS
 
 ROOT = Path(frpcag.__file__).parent
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+REPOSITORY = Path(__file__).parents[1]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 # Distributions whose module has another name.
 MODULES = {"scikit-learn": "sklearn", "faiss-cpu": "faiss", "umap-learn": "umap", "pillow": "PIL"}
 # Extras for those who work on the library; the others are for those who use it.
@@ -94,3 +95,9 @@ def test_info_looks_for_what_the_extras_install():
     assert {name: set(found) for name, found in EXTRAS.items()} == {
         name: declared_modules(extras[name]) for name in extras.keys() - WORKSHOP
     }
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    run = (REPOSITORY / "conda" / "meta.yaml").read_text().partition("  run:\n")[2].partition("\n\n")[0]
+    asked = {line.strip("- ").replace(" ", "").replace("matplotlib-base", "matplotlib") for line in run.splitlines()}
+    assert asked == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}

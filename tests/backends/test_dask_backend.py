@@ -260,13 +260,6 @@ def test_recall_of_the_sample_graph_is_logged(caplog):
     assert "recall 1.000 of the 10 nearest neighbours" in caplog.text
 
 
-def test_a_checkpoint_of_other_data_is_refused(tmp_path):
-    options = {"tol": 1e-2, "backend": DaskBackend(checkpoint=str(tmp_path / "run"), every=2)}
-    FRPCAG(**options).fit(da.from_array(points(), chunks=(100, -1)))
-    with pytest.raises(ValueError, match="holds a fit of other data"):
-        FRPCAG(**options).fit(da.from_array(points(seed=1), chunks=(100, -1)))
-
-
 def test_importing_the_backend_does_not_import_dask():
     import subprocess
 

@@ -207,7 +207,7 @@ def test_ctrl_c_in_the_solve_writes_a_certified_result(data, X, frpcag, working_
     np.testing.assert_allclose(U + S, X)
 
 
-@pytest.mark.parametrize("stage", ["read_matrix", "certificate", "write_run"])
+@pytest.mark.parametrize("stage", ["read_input", "certificate", "write_run"])
 def test_ctrl_c_outside_the_solve_leaves_nothing(stage, data, frpcag, working_folder, monkeypatch, ctrl_c):
     monkeypatch.setattr(f"frpcag.cli.fit.{stage}", ctrl_c)
     result = frpcag("fit", data, *FAST)

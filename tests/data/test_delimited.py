@@ -97,7 +97,18 @@ def test_errors_name_the_line_and_the_column(read_text, text, message):
         read_text(text)
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
-def test_text_that_is_not_utf8_is_refused(read_text, encoding):
-    with pytest.raises(ValueError, match=r"is not a text table in UTF-8 .* save it as UTF-8"):
-        read_text("größe,b\n1,2\n", encoding=encoding)
+def test_text_in_an_unknown_encoding_is_refused_with_the_way_out(read_text):
+    with pytest.raises(ValueError, match=r"is not a text table in UTF-8 .* pass encoding='latin-1'"):
+        read_text("größe,b\n1,2\n", encoding="latin-1")
+
+
+def test_the_mark_of_utf16_is_understood(read_text):
+    X, names = read_text("größe,b\n1,2\n", encoding="utf-16")
+    assert_array_equal(X, [[1, 2]])
+    assert names == ["größe", "b"]
+
+
+def test_white_space_separates_where_nothing_else_does(read_text):
+    X, names = read_text("a   b\n1   2\n 3 4\n", name="table.csv")
+    assert_array_equal(X, [[1, 2], [3, 4]])
+    assert names == ["a", "b"]

@@ -4,12 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import FRPCAG, RobustGraphCleaner
-from frpcag.data import block_occlusion, list_datasets, load_dataset
+from frpcag.data import block_occlusion, list_datasets, load_dataset, salt_and_pepper
+from frpcag.estimators.cell_rounds import CellRounds
 
 
 def sensors(rng, n=250, p=14):
@@ -158,11 +160,70 @@ def test_a_shape_that_does_not_fit_is_refused():
         RobustGraphCleaner(FRPCAG(feature_shape=(3, 5))).fit(np.ones((20, 12)))
 
 
-def test_an_empty_column_is_refused_by_number():
+def test_an_empty_column_is_refused_by_number_and_name():
+    pd = pytest.importorskip("pandas")
     X = np.random.default_rng(8).normal(size=(20, 4))
     X[:, 2] = np.nan
     with pytest.raises(ValueError, match="column 2 of X has no observed entry"):
         RobustGraphCleaner().fit(X)
+    with pytest.raises(ValueError, match=r"column 'rain' of X has no observed entry"):
+        RobustGraphCleaner().fit(pd.DataFrame(X, columns=["wind", "sun", "rain", "snow"]))
+
+
+def test_predictions_and_deviations_add_up_to_the_data(fitted):
+    _, X, hit, cleaner = fitted
+    np.testing.assert_allclose(cleaner.predicted_ + cleaner.deviation_, X, rtol=1e-12, atol=1e-12)
+    sizes = np.abs(cleaner.deviation_) / cleaner.scale_
+    assert sizes[hit].min() > np.quantile(sizes[~hit], 0.99)
+
+
+def test_frames_go_in_and_come_out(fitted):
+    pd = pytest.importorskip("pandas")
+    _, X, _, _ = fitted
+    frame = pd.DataFrame(X[:30, :6], columns=[f"sensor {j}" for j in range(6)], index=range(100, 130))
+    cleaner = RobustGraphCleaner(random_state=0).set_output(transform="pandas")
+    out = cleaner.fit_transform(frame)
+    assert list(out.columns) == list(frame.columns) == list(cleaner.feature_names_in_)
+    assert list(out.index) == list(frame.index)
+    np.testing.assert_array_equal(out.to_numpy(), cleaner.cleaned_)
+    assert cleaner.n_features_in_ == 6
+
+
+@pytest.mark.parametrize("kind", ["sparse", "tensor", "masked"])
+def test_other_matrices_are_cleaned_like_arrays(fitted, kind):
+    _, X, _, _ = fitted
+    X = np.where(np.abs(X[:20, :6]) < 0.3, 0, X[:20, :6])
+    estimator = FRPCAG(n_neighbors=4)
+    if kind == "sparse":
+        given = sp.csr_array(X)
+    elif kind == "tensor":
+        given = pytest.importorskip("torch").from_numpy(X)
+    else:
+        X[3, 4] = np.nan
+        given = np.ma.masked_invalid(X)
+    one, two = (RobustGraphCleaner(estimator, random_state=0).fit(data) for data in (X, given))
+    np.testing.assert_array_equal(one.cleaned_, two.cleaned_)
+
+
+def test_dask_arrays_are_refused_in_words(fitted):
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match=r"RobustGraphCleaner does not take Dask arrays; pass X.compute\(\)"):
+        RobustGraphCleaner().fit(da.ones((20, 4)))
+    with pytest.raises(ValueError, match="does not take Dask arrays"):
+        fitted[3].transform(da.ones((20, 14)))
+
+
+def test_what_cannot_fit_in_memory_is_refused_before_it_is_made_dense():
+    huge = sp.csr_array((3_000_000, 2_000_000))
+    with pytest.raises(MemoryError, match=r"cleaning X with shape \(3000000, 2000000\) needs about"):
+        RobustGraphCleaner().fit(huge)
+
+
+def test_new_rows_that_are_wrong_as_a_whole_are_not_painted_over(fitted):
+    truth, _, _, cleaner = fitted
+    rows = truth[:3] + 0.01
+    rows[1] = 30 * np.random.default_rng(3).normal(size=truth.shape[1])
+    np.testing.assert_array_equal(cleaner.transform(rows)[1], rows[1])
 
 
 @pytest.mark.data
@@ -177,3 +238,29 @@ def test_blocks_on_faces_are_found_without_being_told():
     assert cleaner.feature_shape_ == (32, 32)
     assert (cleaner.outliers_ & hit).sum() > 0.95 * hit.sum()
     assert distance(cleaner.cleaned_, truth) < 0.5 * distance(X, truth)
+
+
+def test_a_stuck_sensor_is_found_and_repaired():
+    truth = sensors(np.random.default_rng(9))
+    X = truth.copy()
+    X[100:140, 3] = X[99, 3]
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert cleaner.outliers_[100:140, 3].all()
+    assert cleaner.outliers_.sum() < 50
+    assert distance(cleaner.cleaned_, truth) < 0.3 * distance(X, truth)
+
+
+def test_a_later_round_that_the_judge_likes_less_does_not_replace_an_earlier_one(monkeypatch):
+    truth = load_digits().data[:500].astype(np.float32)
+    X, _ = salt_and_pepper(truth, 0.1, random_state=0)
+    seen = []
+    judge_cells = CellRounds._judge_cells
+
+    def watched(self, P):
+        judge_cells(self, P)
+        seen.append((self.verdict.change if self.scattered else 0.0, self.flagged.copy()))
+
+    monkeypatch.setattr(CellRounds, "_judge_cells", watched)
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert seen[1][0] > seen[0][0]  # the second round is the worse one here
+    np.testing.assert_array_equal(cleaner.outliers_, seen[0][1])

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from frpcag import FRPCAG, FRPCAGCV, BackgroundSeparator, FRPCAGClustering, RobustGraphImputer
+from frpcag import FRPCAG, FRPCAGCV, BackgroundSeparator, FRPCAGClustering, RobustGraphCleaner, RobustGraphImputer
 from frpcag.problem import Problem, certificate
 
 X = np.random.default_rng(0).normal(size=(60, 6))
@@ -33,6 +33,7 @@ MODELS = {
     "FRPCAG": lambda callback: FRPCAG(callback=callback, tol=1e-9, max_iter=50_000),
     "clustering": lambda callback: FRPCAGClustering(2, FRPCAG(callback=callback, tol=1e-9, max_iter=50_000)),
     "cv": lambda callback: FRPCAGCV(FRPCAG(callback=callback, tol=1e-9), multiples1=(1.0,), multiples2=(1.0,)),
+    "cleaner": lambda callback: RobustGraphCleaner(FRPCAG(callback=callback, tol=1e-9, max_iter=50_000)),
     "imputer": lambda callback: RobustGraphImputer(FRPCAG(callback=callback, tol=1e-9, max_iter=50_000)),
 }
 
@@ -81,6 +82,8 @@ def test_ctrl_c_reaches_the_caller_after_the_certified_result_is_stored(name):
     assert 0 < inner.duality_gap_ < 1
     if name == "clustering":
         assert model.labels_.shape == (60,)
+    if name == "cleaner":
+        assert_array_equal(model.cleaned_, X)
 
 
 def test_a_loop_of_fits_ends_at_ctrl_c():

@@ -47,12 +47,15 @@ class Backend:
         """Return ``U``; the state must not be used afterwards."""
         raise NotImplementedError
 
-    def resume(self, state: Any) -> tuple[float, int]:
-        """Return the momentum's ``t`` and the steps done: those of a checkpoint that the state was read from."""
-        return 1.0, 0
+    def resume(self, state: Any, *, max_iter: int) -> tuple[float, int, dict[str, Any] | None]:
+        """Bring the state to a checkpoint of at most ``max_iter`` steps.
 
-    def keep(self, state: Any, *, t: float) -> None:
-        """Save the state where it is time to; ``t`` is the momentum's."""
+        Returns the momentum's ``t``, the steps done, and the memory of the stopping rule; None for a fresh start.
+        """
+        return 1.0, 0, None
+
+    def keep(self, state: Any, *, t: float, memory: dict[str, Any]) -> None:
+        """Save the state where it is time to, with the momentum's ``t`` and the memory of the stopping rule."""
 
     def run_on_device(self, state: Any, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float] | None:
         """Do several steps where a look at the scalars is dear; None where the solver is to do them one by one.

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from frpcag.backends.base import Backend, StepScalars, power_of_two
 from frpcag.linalg.row_blocks import Halo, LocalGraph, localize
 from frpcag.problem import LOSSES, Array, Certificate, Problem, Sums, certified, shrinkage, solution_box
-from frpcag.runtime.checkpoint import Checkpoint, step_name
+from frpcag.runtime.checkpoint import Checkpoint, Saved
 from frpcag.runtime.tasks import Here, Layout, Maximum, current_cluster, deal, tree_sum
 
 _KERNELS = ("numba", "torch")
@@ -61,6 +61,8 @@ class BlockProblem:
         As in `Problem`.
     box : (float, float) or None
         Range that the observed entries of ``X`` have in units of the null vectors; None when nothing is missing.
+    store : Checkpoint or None
+        Where the iterates are saved.
     """
 
     layout: Layout
@@ -75,6 +77,7 @@ class BlockProblem:
     box: tuple[float, float] | None = None
     lmax1: float | None = None
     lmax2: float | None = None
+    store: Checkpoint | None = None
 
     can_turn: ClassVar[bool] = False
     level1: ClassVar[str] = "free"
@@ -136,8 +139,8 @@ class BlockState:
     features: Any
     blocks: list[Any]
     on_host: bool
-    start: tuple[float, int] = (1.0, 0)  # t and steps done, of the checkpoint gone on from
     n_iter: int = 0
+    saved: int = 0  # the step of the last checkpoint
 
 
 class DaskBackend(Backend):
@@ -197,7 +200,7 @@ class DaskBackend(Backend):
         return f"DaskBackend({parts})"
 
     def load(self, problem: Any, *, step: float, U0: Array | None = None) -> BlockState:
-        """Prepare the blocks where they live, at the last checkpoint if there is one."""
+        """Prepare the blocks where they live."""
         on_host = not isinstance(problem, BlockProblem)
         if on_host:
             problem = BlockProblem.of(problem)
@@ -209,28 +212,33 @@ class DaskBackend(Backend):
         data = layout.map(do("block_data"), problem.X.parts, graphs, *shared)
         state = BlockState(problem, step, do, data, features, [], on_host)
         problem.X.parts.clear()  # the padded copies serve from here on
-        store = self._store(state)
-        if store is not None and (steps := store.steps()):
-            state.n_iter = steps[-1]
-            state.start = (store.manifest(step_name(steps[-1]))["t"], steps[-1])  # type: ignore[index]
-            self._go_on_from(state, store)
-        elif U0 is not None:
-            bounds = layout.bounds
-            parts = [np.asarray(U0[a:b], problem.X.dtype) for a, b in pairwise(bounds)]
-            state.blocks = layout.map(do("iterates"), state.data, parts)
-        else:
-            state.blocks = layout.map(do("iterates"), state.data, [None for _ in state.data])
+        parts: list[Any] = [None for _ in state.data]
+        if U0 is not None:
+            parts = [np.asarray(U0[a:b], problem.X.dtype) for a, b in pairwise(layout.bounds)]
+        state.blocks = layout.map(do("iterates"), state.data, parts)
         return state
 
-    def resume(self, state: BlockState) -> tuple[float, int]:
-        """Return the momentum's ``t`` and the steps done, of the checkpoint that the state was read from."""
-        return state.start
+    def resume(self, state: BlockState, *, max_iter: int) -> tuple[float, int, dict[str, Any] | None]:
+        """Go on from the checkpoint, if there is one; return as `Backend.resume`.
 
-    def keep(self, state: BlockState, *, t: float) -> None:
+        A checkpoint beyond ``max_iter`` stays for a longer run, and this one starts at the first step.
+        """
+        store = state.problem.store
+        saved = None if store is None else store.saved("step")
+        if store is None or saved is None:
+            return 1.0, 0, None
+        state.saved = saved.step
+        if saved.step > max_iter:
+            return 1.0, 0, None
+        state.n_iter = saved.step
+        self._go_on_from(state, store, saved)
+        return saved.note["t"], saved.step, saved.note["memory"]
+
+    def keep(self, state: BlockState, *, t: float, memory: dict[str, Any]) -> None:
         """Save the iterates when it is time."""
-        store = self._store(state)
-        if store is not None and state.n_iter % self.every == 0:
-            self._save(state, store, t)
+        store = state.problem.store
+        if store is not None and state.n_iter % self.every == 0 and state.n_iter > state.saved:
+            self._save(state, store, {"t": t, "memory": memory})
 
     def step(self, state: BlockState, *, momentum: float) -> StepScalars:
         """Do one step: pieces of Y to the blocks that need them, the kernel on every block, sums back."""
@@ -284,26 +292,19 @@ class DaskBackend(Backend):
         features, shared = [state.features for _ in halos], [numbers for _ in halos]
         return state.problem.layout.map(state.do(function), state.data, features, state.blocks, halos, shared)
 
-    def _store(self, state: BlockState) -> Checkpoint | None:
-        # Problems of NumPy arrays say nothing of the fit they belong to.
-        return None if self.checkpoint is None or state.on_host else Checkpoint(self.checkpoint)
-
-    def _save(self, state: BlockState, store: Checkpoint, t: float) -> None:
+    def _save(self, state: BlockState, store: Checkpoint, note: dict[str, Any]) -> None:
         layout, (_, p) = state.problem.layout, state.problem.X.shape
         sizes = [(size, p) for size in layout.sizes]
         packed = layout.map(state.do("pack"), state.blocks, sizes)
-        before = store.steps()
-        store.save(step_name(state.n_iter), layout, packed, {"t": t})
-        for step in before:
-            if step != state.n_iter:
-                store.drop(step_name(step))
+        saved = store.save("step", layout, packed, step=state.n_iter, note=note)
+        state.saved = state.n_iter
         layout.homes[:] = deal(layout.cluster, len(layout.homes))  # workers may have come or gone
-        self._go_on_from(state, store)
+        self._go_on_from(state, store, saved)
 
-    def _go_on_from(self, state: BlockState, store: Checkpoint) -> None:
+    def _go_on_from(self, state: BlockState, store: Checkpoint, saved: Saved) -> None:
         """Read the iterates back: tasks without a past, so that nothing before this step is ever needed again."""
-        saved = store.load(step_name(state.n_iter), state.problem.layout)
-        state.blocks = state.problem.layout.map(state.do("unpack"), state.data, saved)
+        blocks = store.load(saved, state.problem.layout)
+        state.blocks = state.problem.layout.map(state.do("unpack"), state.data, blocks)
 
 
 def _run(kernels: str, name: str, *arguments: Any) -> Any:

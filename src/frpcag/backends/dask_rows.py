@@ -26,8 +26,10 @@ def sample(problem: BlockProblem) -> tuple[Array, Array, Array]:
     return some, left, np.ones(problem.shape[1]) if plain else np.asarray(problem.null2, dtype=np.float64)
 
 
-def largest(problem: BlockProblem) -> float:
-    """Return the largest absolute entry."""
+def largest(problem: BlockProblem) -> float | None:
+    """Return the largest absolute entry; None when the backend has let go of the blocks."""
+    if not problem.X.parts:
+        return None
     return float(tree_sum(problem.layout.cluster, problem.layout.map(_largest, problem.X.parts)).value)
 
 

@@ -12,6 +12,11 @@ import numpy as np
 Array = np.ndarray
 
 MOST_BY_COLUMN, MOST_BY_ROW = 0.4, 0.5
+# The rate that damage has in every column is read off from the lowest tenth of them, which lie this many standard
+# deviations below it by chance; columns as far above it are no exception.
+LOWEST, BY_CHANCE = 0.1, 1.28
+# A smaller base rate is that of natural extremes.
+LEAST_BASE = 0.005
 # Fewer flags than this, or a smaller share of the cells, say nothing.
 LEAST_FLAGS, LEAST_SHARE = 50, 0.002
 
@@ -46,3 +51,25 @@ def is_even(flags: Array, among: Array) -> bool:
         if variation(hits[cells > 0], cells[cells > 0]) > most:
             return False
     return True
+
+
+def damage_share(flags: Array, among: Array) -> Array:
+    """Return the share of each column's flags that is damage: its base rate over its own.
+
+    Damage strikes all columns at one rate, natural extremes come on top of it in some. The base rate is that of the
+    columns with the fewest flags; where even those have none, or hardly any, nothing is damage.
+
+    Parameters
+    ----------
+    flags, among : bool ndarray of shape (n_samples, n_features)
+        Flagged cells, and the cells that could have been flagged.
+    """
+    hits, cells = flags.sum(axis=0), np.maximum(among.sum(axis=0), 1)
+    low = float(np.quantile(hits / cells, LOWEST))
+    # low = base - BY_CHANCE sqrt(base / cells), solved for the base
+    chance = BY_CHANCE / np.sqrt(float(np.median(cells)))
+    base = ((chance + np.sqrt(chance**2 + 4 * low)) / 2) ** 2 if low > 0 else 0.0
+    if base < LEAST_BASE:
+        return np.zeros(len(hits))
+    usual = hits <= cells * base + BY_CHANCE * np.sqrt(cells * base)
+    return np.where(usual, 1.0, np.minimum(1.0, base * cells / np.maximum(hits, 1)))

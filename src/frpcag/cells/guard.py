@@ -33,7 +33,7 @@ LEAST_GAIN = 0.005
 # the number of cells in doubt for each flagged one, must reach this.
 DOUBTFUL = (0.02, 0.5)
 LEAST_GAIN_PER_DOUBT = 0.05
-LEAST_SIGMAS = 3.0
+LEAST_SIGMAS, ENOUGH_SIGMAS = 3.0, 2.0
 N_NEIGHBORS = 5
 
 
@@ -60,6 +60,11 @@ class Verdict:
     doubt: float = 0.0
     even: bool = False
     one_value: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Whether flags that have other evidence behind them, as exact repeats have, find no objection."""
+        return -self.change >= LEAST_GAIN and self.sigmas <= -ENOUGH_SIGMAS
 
     @property
     def keep(self) -> bool:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.io
 from scipy import sparse
 
+from frpcag.data.column_kinds import DEFAULT, Kind, counts_rows, kind_of_cells
 from frpcag.data.delimited import read_delimited
+from frpcag.data.inputs import column_content
 
 Array = np.ndarray
+
+logger = logging.getLogger(__name__)
 
 _WITH_KEY = (".npz", ".mat", ".h5", ".hdf5")
 _PICKLED = (
@@ -67,21 +73,23 @@ def read_matrix(path: str | os.PathLike, *, key: str | None = None) -> tuple[Arr
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    _check_path(path, suffix)
+    check_path(path)
     if key is not None and suffix not in _WITH_KEY:
         raise ValueError(f"key={key!r} does not apply to {path}: a {suffix} file holds one matrix; drop key.")
     X, names = _READERS[suffix](path, key)
     return _check_matrix(X, path), names
 
 
-def _check_path(path: Path, suffix: str) -> None:
+def check_path(path: Path, more: tuple[str, ...] = ()) -> None:
+    """Raise an error in clear words unless a path is a file of a known format, ``more`` suffixes included."""
+    suffix, known = path.suffix.lower(), list(dict.fromkeys([*_READERS, *more]))
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; pass the path of a file in it.")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}; check the path (working folder: {Path.cwd()}).")
-    if suffix not in _READERS:
+    if suffix not in known:
         raise ValueError(
-            f"{path} has the suffix {suffix!r}, which is not one of {', '.join(_READERS)}; convert the file, "
+            f"{path} has the suffix {suffix!r}, which is not one of {', '.join(known)}; convert the file, "
             "for example with numpy.save."
         )
     if path.is_file() and path.stat().st_size == 0:
@@ -156,10 +164,38 @@ def _read_numpy(path: Path, key: str | None) -> tuple[Array, None]:
 
 
 def _read_csv(path: Path, key: str | None) -> tuple[Array, list[str] | None]:
-    return read_delimited(path)
+    """Read a table of nothing but numbers; a first column without a name that counts the rows is left out."""
+    text = read_delimited(path)
+    columns: list[Any] = []
+    for j, cells in enumerate(text.columns):
+        kind = kind_of_cells(cells, DEFAULT) if isinstance(cells, list) else Kind("numbers", cells)
+        if kind.word not in ("numbers", "nothing"):
+            title = f" ({text.names[j]})" if text.names else ""
+            raise ValueError(
+                f"{path}, line {text.lines[kind.row]}, column {j + 1}{title}: {kind.example} is not a number; leave "
+                "the cell empty where the value is missing, or read the file with read_table, which carries text along."
+            )
+        columns.append(kind.values)
+    X = np.column_stack(columns)
+    if text.names and text.names[0] == "" and X.shape[1] > 1 and counts_rows(X[:, 0]):
+        logger.warning("%s: the first column has no name and counts the rows; it is left out.", path)
+        return X[:, 1:].copy(), text.names[1:]
+    return X, text.names
 
 
 def _read_parquet(path: Path, key: str | None) -> tuple[Array, list[str]]:
+    names, columns, contents = read_frame(path)
+    wrong = [f"{name} ({content})" for name, content in zip(names, contents, strict=True) if content is not None]
+    if wrong:
+        raise ValueError(
+            f"{path} has columns without numbers: {', '.join(wrong)}; read it with read_table, which carries them "
+            "along."
+        )
+    return np.column_stack(columns), names
+
+
+def read_frame(path: Path) -> tuple[list[str], list[Any], list[str | None]]:
+    """Return names, columns and what they hold, of a parquet file; None for numbers, which come as NumPy arrays."""
     try:
         import pandas
         import pyarrow  # noqa: F401  pandas reads parquet through it
@@ -167,17 +203,19 @@ def _read_parquet(path: Path, key: str | None) -> tuple[Array, list[str]]:
         raise ImportError(f"reading {path} needs pandas and pyarrow; install frpcag[io].") from error
     with _reading(path):
         frame = pandas.read_parquet(path, engine="pyarrow")
-    names = [str(name) for name in frame.columns]
-    wrong = [
-        f"{name} ({dtype})"
-        for name, dtype in zip(names, frame.dtypes, strict=True)
-        if not pandas.api.types.is_numeric_dtype(dtype)
-    ]
-    if wrong:
-        raise ValueError(f"{path} has columns without numbers: {', '.join(wrong)}; drop or encode them before saving.")
-    if all(isinstance(dtype, np.dtype) for dtype in frame.dtypes):
-        return frame.to_numpy(), names
-    return frame.to_numpy(dtype=np.float64, na_value=np.nan), names
+    columns: list[Any] = []
+    contents = []
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        content = column_content(column)
+        if content is not None:
+            columns.append(column)
+        elif isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+            columns.append(column.to_numpy())
+        else:
+            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        contents.append(content)
+    return [str(name) for name in frame.columns], columns, contents
 
 
 def _read_mat(path: Path, key: str | None) -> tuple[Array, None]:

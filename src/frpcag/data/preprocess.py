@@ -59,7 +59,8 @@ def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
     missing = np.isnan(X.toarray() if sparse.issparse(X) else X)
     for what, axis in (("row", 1), ("column", 0)):
         if reset or what == "row":
-            refuse_lost(what, np.flatnonzero(missing.all(axis=axis)))
+            names = getattr(estimator, "feature_names_in_", None) if what == "column" else None
+            refuse_lost(what, np.flatnonzero(missing.all(axis=axis)), names=names)
     return X
 
 
@@ -87,10 +88,11 @@ def refuse_infinite(count: int) -> None:
         raise ValueError(f"X has {count} infinite entries; replace them or mark them as missing with NaN.")
 
 
-def refuse_lost(what: str, lost: Any) -> None:
-    """Raise ValueError if any row or column has no observed entry."""
+def refuse_lost(what: str, lost: Any, *, names: Any = None) -> None:
+    """Raise ValueError if any row or column has no observed entry; ``names`` are those of the columns."""
     if len(lost):
-        raise ValueError(f"{what} {int(lost[0])} of X has no observed entry (NaN throughout); drop it.")
+        which = int(lost[0]) if names is None else repr(str(names[int(lost[0])]))
+        raise ValueError(f"{what} {which} of X has no observed entry (NaN throughout); drop it.")
 
 
 def check_flags(**flags: Any) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.cells.blocks import Block, find_block
 from frpcag.cells.columns import MOST_COLUMNS, ColumnPredictor
-from frpcag.cells.evenness import is_even
-from frpcag.cells.guard import SHARE, Judge, cells_in_doubt, hide
+from frpcag.cells.evenness import damage_share, is_even
+from frpcag.cells.guard import SHARE, Judge, Verdict, cells_in_doubt, hide
 from frpcag.cells.low_rank import RANKS, LowRankPredictor, column_medians, top_directions
 from frpcag.cells.metric import column_folds, folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import fit_mixture, row_probability
@@ -24,7 +25,8 @@ from frpcag.cells.predictors import (
     mixed,
     stack_weights,
 )
-from frpcag.cells.repeats import MOST_RATE, WITNESSES, Repeat, equal_witnesses, find_repeats
+from frpcag.cells.repeats import MOST_RATE, WITNESSES, Repeat, common_values, equal_witnesses, find_repeats
+from frpcag.cells.stuck import Run, drifting, find_runs, in_runs
 from frpcag.cells.units import Units
 from frpcag.estimators.heldout_search import N_NEIGHBORS, GraphSetting, HeldoutSearch
 
@@ -40,6 +42,12 @@ ATOM = 0.2
 LEAST_MISSING = 0.02
 PATCH = 0.7
 LEAST_LEFT = 0.4
+# What a round decides about cells; `repeats` and `runs` only get better and are kept.
+JUDGED = ("post", "flagged", "wrong_rows", "scattered", "verdict", "suspects", "mixture", "damage", "choice")
+# Fewer cells than this are not worth a second thread.
+SMALL = 100_000
+# Rows that rank and weights of the stack are chosen on.
+RANK_ROWS = 600
 
 
 @dataclass
@@ -67,6 +75,8 @@ class CellRounds:
         The data as they came: repeats are exact there.
     units : Units
         What took ``given`` to ``X``.
+    shape : (height, width), optional
+        Of the image behind a row.
     seed : int
     n_jobs : int, optional
 
@@ -85,6 +95,7 @@ class CellRounds:
     feature_graphs: dict[str, sp.csr_array | None]
     given: Array
     units: Units
+    shape: tuple[int, int] | None = None
     seed: int = 0
     n_jobs: int | None = None
     rounds: int = ROUNDS
@@ -94,6 +105,7 @@ class CellRounds:
     def run(self) -> CellRounds:
         """Do the rounds."""
         X, observed = self.X, self.observed
+        self.n_jobs = 1 if X.size < SMALL else self.n_jobs
         self.folds = column_folds(X.shape[1])
         # SFC64, not the generator behind default_rng: a seed that also made the damage gives other numbers here.
         self.rng = np.random.Generator(np.random.SFC64([self.seed, 7]))
@@ -109,13 +121,22 @@ class CellRounds:
         self.W2 = W2 if name.startswith("grid") else None
         self.judge = Judge(X, observed, self.folds, W2, "l1", self.rng, n_jobs=self.n_jobs)
         self.repeats = self._accepted_repeats()
-        mask = observed & ~self.flagged
-        last = None
+        # Runs of one value in a column take no part until their prediction has spoken.
+        still = self.shape is not None or self.one_value
+        self.runs: list[Run] = [] if still else find_runs(self.given, observed)
+        mask = observed & ~self.flagged & ~in_runs(self.runs, X.shape)
+        last = best = None
         for _ in range(self.rounds):
             self.choice = last = self.choose(mask, last=last)
             P = self.predict(self.choice, mask)
             self._judge_cells(P)
             mask = observed & ~self.flagged
+            # Predictions that fit ever closer make natural cells stand out, too: a later round must win over the best.
+            if best is None or self._held_out() <= best[0]:
+                best = self._held_out(), {name: getattr(self, name) for name in JUDGED}
+        assert best is not None
+        vars(self).update(best[1])
+        mask = observed & ~self.flagged
         if self._in_patches(~mask):
             self.choice = self.choose(mask, pattern=~mask)
         self.predicted = self.predict(self.choice, mask).values
@@ -123,14 +144,23 @@ class CellRounds:
         self.graph_.reference, self.graph_.metric = repaired[~self.wrong_rows], self.choice.setting.metric
         return self
 
-    def _accepted_repeats(self) -> list[Repeat]:
-        """Return the overwriting values that the judge believes in; their cells are flagged."""
-        accepted: list[Repeat] = []
+    def _candidates(self) -> list[list[Repeat | Block]]:
+        """Return values that may have overwritten cells, in groups that stand or fall together."""
+        found = find_repeats(self.given, self.observed, self.W2)
         # Scattered values stand together: leaving out only the dark half of salt and pepper makes means worse.
-        candidates = find_repeats(self.given, self.observed, self.W2)
-        groups = [[one for one in candidates if one.kind == "scattered"]]
-        groups += [[one] for one in candidates if one.kind == "block"]
-        for group in filter(None, groups):
+        groups: list[list[Repeat | Block]] = [[one for one in found if one.kind == "scattered"]]
+        blocks: dict[float, Repeat | Block] = {one.value: one for one in found if one.kind == "block"}
+        scattered = {one.value for one in groups[0]}
+        if self.shape is not None:
+            for value in set(common_values(self.given, self.observed)) - scattered:
+                if (block := find_block(self.given, self.observed, value, self.shape)) is not None:
+                    blocks[value] = block
+        return [*filter(None, groups), *([one] for one in blocks.values())]
+
+    def _accepted_repeats(self) -> list[Repeat | Block]:
+        """Return the overwriting values that the judge believes in; their cells are flagged."""
+        accepted: list[Repeat | Block] = []
+        for group in self._candidates():
             posts = [one.posterior(self.given, self.observed, self.W2) for one in group]
             post = np.maximum.reduce(posts)
             before = self.observed & ~self.flagged
@@ -139,9 +169,9 @@ class CellRounds:
                 continue  # more than can be told from what is normal
             verdict = self.judge.compare(before, after, on=after)
             for one in group:
-                self._note("value %.6g: %s, rate %.3f, held-out error %+.1f %%", one.value, one.kind, one.rate,
-                           100 * verdict.change)  # fmt: skip
-            if verdict.keep:
+                self._note("value %.6g: %s, rate %.3f, held-out error %+.1f %% (%.1f sigma)", one.value, one.kind,
+                           one.rate, 100 * verdict.change, verdict.sigmas)  # fmt: skip
+            if verdict.agrees:
                 accepted += group
                 self.flagged |= post > 0.5
                 self.post = np.maximum(self.post, post)
@@ -153,25 +183,53 @@ class CellRounds:
         predicted = self.units.restore(P.values)
         unit = self.cap / CAP * float(np.median(self.units.scale))
         for number, old in enumerate(self.repeats):
+            if isinstance(old, Block):
+                self.repeats[number] = old.learnt(self.given, observed, predicted, unit)
+                continue
             again = find_repeats(
                 self.given, observed, self.W2, predicted=predicted, scale=unit, values=[old.value], kind=old.kind
             )
             self.repeats[number] = again[0] if again else old
         from_repeats, repeated = self._from_repeats(self.given, observed, P.values)
         R = X - P.values
+        stuck = drifting(self.runs, R, observed)
+        if stuck:
+            self._note("%d runs of one value in a column are stuck, the longest %d rows", len(stuck),
+                       max(run.stop - run.start for run in stuck))  # fmt: skip
+        self.runs, repeated = stuck, repeated | in_runs(stuck, X.shape)
+        from_repeats = np.maximum(from_repeats, in_runs(stuck, X.shape))
         self.mixture = fit_mixture(R, P.spread, observed & ~repeated, self.span)
         scattered = np.where(observed & ~repeated, self.mixture.posterior(R, P.spread), 0)
         base = observed & ~(from_repeats > 0.5)
-        verdict = self.judge.compare(base, base & ~(scattered > 0.5))
-        verdict.doubt = cells_in_doubt(scattered)
-        verdict.even = is_even(scattered > 0.5, observed)
-        verdict.one_value = self.one_value
-        self.scattered, self.verdict, self.suspects = verdict.keep, verdict, scattered > 0.5
-        self._note("%.2f %% of the cells deviate, held-out error %+.1f %% (%.1f sigma), %.1f in doubt, %s: %s",
-                   100 * float((scattered > 0.5).mean()), 100 * verdict.change, verdict.sigmas, verdict.doubt,
-                   "even" if verdict.even else "uneven", "wrong" if self.scattered else "natural")  # fmt: skip
+        self.damage = np.ones((2, X.shape[1]), np.float32)
+        verdict = self._verdict(scattered, base)
+        self.suspects = scattered > 0.5
+        if not verdict.keep and not verdict.even:
+            # Some columns have natural extremes on top of the damage: only as many flags as all columns have.
+            sides = [damage_share(self.suspects & (R < 0 if low else R > 0), observed) for low in (True, False)]
+            self.damage = np.array(sides, np.float32)
+            fewer = scattered * np.where(R < 0, *self.damage)
+            if (fewer > 0.5).any():
+                verdict, scattered = self._verdict(fewer, base), fewer
+        self.scattered, self.verdict = verdict.keep, verdict
         self.post = np.maximum(from_repeats, scattered) if self.scattered else from_repeats
         self._flag()
+
+    def _held_out(self) -> float:
+        """Return the change of the held-out error that the flags of the round just done have brought."""
+        return self.verdict.change if self.scattered else 0.0
+
+    def _verdict(self, scattered: Array, base: Array) -> Verdict:
+        """Ask the judge about the cells that deviate."""
+        verdict = self.judge.compare(base, base & ~(scattered > 0.5))
+        verdict.doubt = cells_in_doubt(scattered)
+        among = self.observed & (self.damage.max(axis=0) > 0.5)
+        verdict.even = is_even((scattered > 0.5) & among, among)
+        verdict.one_value = self.one_value
+        self._note("%.2f %% of the cells deviate, held-out error %+.1f %% (%.1f sigma), %.1f in doubt, %s: %s",
+                   100 * float((scattered > 0.5).mean()), 100 * verdict.change, verdict.sigmas, verdict.doubt,
+                   "even" if verdict.even else "uneven", "wrong" if verdict.keep else "natural")  # fmt: skip
+        return verdict
 
     def _from_repeats(self, given: Array, observed: Array, P: Array) -> tuple[Array, Array]:
         """Return the probability of each cell by the overwriting values, and where any of these stands."""
@@ -190,7 +248,8 @@ class CellRounds:
         """Return the probability that cells of these rows are wrong, by what was learnt."""
         post, repeated = self._from_repeats(given, observed, P.values)
         if self.scattered:
-            cells = self.mixture.posterior(X - P.values, P.spread)
+            R = X - P.values
+            cells = self.mixture.posterior(R, P.spread) * np.where(R < 0, *self.damage)
             post = np.maximum(post, np.where(observed & ~repeated, cells, 0))
         return post
 
@@ -223,11 +282,14 @@ class CellRounds:
         if last is not None:
             search.start = last.setting
         setting, at_graph = search.run()
-        truth = X[hidden]
-        rank, at_low = choose_rank(X, shown, hidden, self.cap, around=None if last is None else last.rank)
-        said = {"graph": at_graph, "low rank": at_low}
+        some = np.sort(self.rng.permutation(len(X))[:RANK_ROWS])
+        among = np.zeros(len(X), bool)
+        among[some] = True
+        truth = X[some][hidden[some]]
+        rank, at_low = choose_rank(X[some], shown[some], hidden[some], self.cap, around=last.rank if last else None)
+        said = {"graph": at_graph[np.broadcast_to(among[:, None], X.shape)[hidden]], "low rank": at_low}
         if 1 < X.shape[1] <= MOST_COLUMNS:
-            said["columns"] = ColumnPredictor().fit(X, shown).values[hidden]
+            said["columns"] = ColumnPredictor().fit(X, shown).values[some][hidden[some]]
         weights, error = stack_weights(list(said.values()), truth, self.cap)
         errors = {name: float(capped_errors(values, truth, self.cap).mean()) for name, values in said.items()}
         self._note("%s, rank %d, weights %s, errors %s", setting, rank, np.round(weights, 2),

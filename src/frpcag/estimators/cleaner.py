@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
+import warnings
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from frpcag.cells.feature_graphs import feature_candidates, find_shape
 from frpcag.cells.low_rank import column_medians
 from frpcag.cells.metric import folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import row_probability
 from frpcag.cells.predictors import GraphPredictor
+from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
+from frpcag.data.preprocess import validate_matrix
+from frpcag.engines.base import UnitsWarning, check_seed, refuse_dask
 from frpcag.estimators.cell_rounds import CellRounds
+from frpcag.estimators.cell_rules import CellRules
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout_search import N_NEIGHBORS
+from frpcag.estimators.saved import SavedModel
+from frpcag.estimators.tags import accepts_matrices
+from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
+from frpcag.runtime.memory import needed_bytes, require_memory
+from frpcag.runtime.threads import single_threaded_blas
 
 Array = np.ndarray
 
@@ -31,9 +40,11 @@ MOST_ROWS = 2000
 LEAST_ROWS, LEAST_CELLS = 10, 60
 # New rows at a time.
 CHUNK = 1024
+# What cleaning holds of each cell beside the fit that follows: data, units, predictions, probabilities, flags.
+_BYTES_PER_CELL = 60
 
 
-class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Find wrong cells, repair them, fill in missing ones, and leave everything else as it is.
 
     Every cell is predicted from other cells, in three ways: by its neighbours in a graph of the samples and a graph of
@@ -66,6 +77,13 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Cells that were repaired: probability above one half, in rows that are not wrong as a whole.
     row_outlier_probability_ : ndarray of shape (n_samples,)
         Probability that a row is wrong as a whole. Such rows are reported, not repaired.
+    predicted_ : ndarray of shape (n_samples, n_features)
+        What every cell should be, judged by other cells.
+    deviation_ : ndarray of shape (n_samples, n_features)
+        Value minus prediction; NaN where it is missing. With the probabilities it makes the cell map,
+        :func:`frpcag.plots.plot_cell_map`.
+    scale_ : ndarray of shape (n_features,)
+        Typical deviation of each feature from its median, all alike for pixels; the unit of the cell map.
     estimator_ : FRPCAG
         Fitted to ``cleaned_``.
     cv_results_ : dict of str to ndarray
@@ -74,6 +92,8 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         What was decided, in words.
     feature_shape_ : (height, width) or None
         The image behind a row, told or found.
+    rules_ : object
+        What new rows are judged by.
 
     Notes
     -----
@@ -103,10 +123,33 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X, y=None):
-        """Find and repair the wrong cells of ``X``, NaN where it is missing."""
-        X = self._validate(X, reset=True)
+        """Find and repair the wrong cells of ``X``, NaN where it is missing.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or torch tensor of shape (n_samples, n_features)
+            The data. float32 stays float32. A sparse matrix is made dense, a tensor is copied to the host; Dask
+            arrays are refused.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        RobustGraphCleaner
+            The fitted estimator. Results appear together: a fit that fails, or that Ctrl-C ends before the cells are
+            judged, leaves what was there before.
+        """
+        refuse_dask(X, "RobustGraphCleaner")
+        with whole_fit(self) as fresh:
+            fresh._fit(X)
+        raise_if_interrupted(self.estimator_)
+        return self
+
+    def _fit(self, X) -> None:
         if not isinstance(self.verbose, Integral):
             raise ValueError(f"verbose={self.verbose!r} must be an integer; pass 0 for silence.")
+        check_seed(self.random_state)
+        X = self._validate(X, reset=True)
         model = FRPCAG(random_state=0) if self.estimator is None else clone(self.estimator)
         seed = int(check_random_state(0 if self.random_state is None else self.random_state).randint(2**31))
         observed = ~np.isnan(X)
@@ -117,18 +160,21 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         units = find_units(X, observed, one_level=shape is not None)
         rounds, post, predicted, wrong = self._find(X, observed, units, shape, seed)
         flagged = (post > 0.5) & ~wrong[:, None]
-        cleaned = _repaired(X, observed, flagged, post, predicted)
-        fitted = model.fit(cleaned)
-        self._units, self._rounds = units, rounds
-        self._medians = predicted[0] if rounds is None else None
-        self._known = {_row_key(row): i for i, row in enumerate(X)}
-        self.cleaned_, self.outlier_probability_, self.outliers_ = cleaned, post.astype(X.dtype), flagged
+        self.cleaned_: Array = _repaired(X, observed, flagged, post, predicted)
+        self.outlier_probability_, self.outliers_ = post.astype(X.dtype), flagged
         self.row_outlier_probability_ = row_probability(post, observed)
-        self.estimator_, self.feature_shape_ = fitted, shape
+        self.predicted_ = predicted.astype(X.dtype)
+        self.deviation_ = X - self.predicted_
+        self.feature_shape_ = shape
+        self.scale_ = units.scale.copy() if shape is not None else _spreads(self.cleaned_)
+        medians = column_medians(np.where(observed, X, 0), observed)
+        self.rules_: CellRules = CellRules.of_fit(X, units, rounds, medians)
         results = [] if rounds is None else rounds.results
-        self.cv_results_ = {key: np.array([row[key] for row in results]) for key in (results[0] if results else ())}
+        self.cv_results_ = {key: _column([row[key] for row in results]) for key in (results[0] if results else ())}
         self.notes_ = [] if rounds is None else list(rounds.notes)
-        return self
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnitsWarning)  # the cells were judged in units of their own
+            self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
 
     def fit_transform(self, X, y=None) -> Array:
         """Fit to ``X`` and return it cleaned."""
@@ -141,16 +187,17 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
             Each row is judged on its own against the fitted data; rows of the training data come back as in
-            ``cleaned_``.
+            ``cleaned_``. A row that is wrong as a whole comes back as it is.
 
         Returns
         -------
         ndarray of shape (n_rows, n_features)
         """
         check_is_fitted(self)
+        refuse_dask(X, "RobustGraphCleaner")
         X = self._validate(X, reset=False)
         out = np.empty_like(X)
-        places = np.array([self._known.get(_row_key(row), -1) for row in X])
+        places = self.rules_.known(X)
         out[places >= 0] = self.cleaned_[places[places >= 0]]
         new = np.flatnonzero(places < 0)
         for start in range(0, len(new), CHUNK):
@@ -158,23 +205,30 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             out[rows] = self._cleaned_rows(X[rows])
         return out
 
+    def report(self, path, **more):
+        """Write one self-contained HTML page about the wrong cells: words, cell map, images, tables.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        **more
+            Fields of :class:`frpcag.report.Fit` to add, such as ``title`` or ``labels`` of the samples.
+
+        Returns
+        -------
+        Path
+        """
+        check_is_fitted(self)
+        from frpcag.report import Fit, write_report
+
+        return write_report(path, Fit.of_cleaner(self, **more))
+
     def _cleaned_rows(self, X: Array) -> Array:
         observed = ~np.isnan(X)
-        if self._rounds is None:
-            return np.where(observed, X, self._medians).astype(X.dtype)
-        post, predicted = self._judged_rows(self._rounds, self._units, X, observed)
+        post, predicted = self.rules_.judge(X, observed)
         wrong = row_probability(post, observed) > 0.5
         return _repaired(X, observed, (post > 0.5) & ~wrong[:, None], post, predicted)
-
-    def _judged_rows(self, rounds: CellRounds, units, X: Array, observed: Array) -> tuple[Array, Array]:
-        """Return probabilities and predictions of rows; a second look leaves out what the first one flagged."""
-        Z, given = units.apply(X), np.where(observed, X, 0)
-        P = rounds.predict_rows(Z, observed)
-        post = rounds.posterior(Z, given, observed, P)
-        if (post > 0.5).any():
-            P = rounds.predict_rows(Z, observed & ~(post > 0.5))
-            post = rounds.posterior(Z, given, observed, P)
-        return post, units.restore(P.values)
 
     def _find(self, X: Array, observed: Array, units, shape, seed: int):
         """Return the rounds, and probability, prediction and wrong rows of the data."""
@@ -187,10 +241,11 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.permutation(n)[:MOST_ROWS])
         graphs = feature_candidates(Z[rows], observed[rows], shape=shape, n_jobs=self.n_jobs)
         given = np.where(observed, X, 0)
-        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, seed=seed, n_jobs=self.n_jobs)
+        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, shape, seed=seed, n_jobs=self.n_jobs)
         if self.verbose:
             logging.getLogger("frpcag").setLevel(logging.INFO)
-        rounds.run()
+        with single_threaded_blas():  # many small products: threads would wait for each other
+            rounds.run()
         if n <= MOST_ROWS:
             return rounds, rounds.post, units.restore(rounds.predicted), rounds.wrong_rows
         post, predicted = self._judge_all(rounds, X, Z, given, observed, units)
@@ -213,8 +268,11 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             W1, rounds.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, rounds.folds,
             loss=setting.loss, delta=setting.delta, n_jobs=self.n_jobs,
         )  # fmt: skip
+        runs = find_runs(given, observed) if rounds.runs else []
+        mask &= ~in_runs(runs, X.shape)
         P = rounds.predict_rows(Z, mask, graph=graph.fit(Z, mask))
-        return rounds.posterior(Z, given, observed, P), units.restore(P.values)
+        stuck = in_runs(drifting(runs, Z - P.values, observed), X.shape)
+        return np.maximum(rounds.posterior(Z, given, observed, P), stuck), units.restore(P.values)
 
     def _told_shape(self, p: int) -> tuple[int, int] | None:
         shape = getattr(self.estimator, "feature_shape", None)
@@ -229,22 +287,29 @@ class RobustGraphCleaner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return height, width
 
     def _validate(self, X, *, reset: bool) -> Array:
-        X = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1, reset=reset,
-        )  # fmt: skip
-        missing = np.isnan(X)
-        for what, axis in (("row", 1), ("column", 0)):
-            empty = np.flatnonzero(missing.all(axis=axis))
-            if len(empty) and (reset or what == "row"):
-                raise ValueError(f"{what} {empty[0]} of X has no observed entry (NaN throughout); drop it.")
-        return X
+        """Return the data as a dense array."""
+        shape = getattr(X, "shape", ())
+        if reset and len(shape) == 2 and all(isinstance(size, Integral) for size in shape):
+            n, p = (int(size) for size in shape)
+            needed = n * p * _BYTES_PER_CELL + needed_bytes(n, p)
+            require_memory(needed, f"cleaning X with shape {(n, p)}")
+        X = validate_matrix(self, X, reset=reset)
+        return X.toarray() if hasattr(X, "toarray") else X
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return accepts_matrices(super().__sklearn_tags__())
+
+
+def _spreads(X: Array) -> Array:
+    """Return the mean absolute deviation of each column from its median; columns of hardly any take a typical one."""
+    spread = np.abs(X - np.median(X, axis=0)).mean(axis=0, dtype=np.float64)
+    typical = float(np.median(spread[spread > 0])) if (spread > 0).any() else 1.0
+    return np.where(spread > 1e-6 * typical, spread, typical)
+
+
+def _column(values: list) -> Array:
+    """Return a column of a table of results; words stay Python's."""
+    return np.array(values, dtype=object if isinstance(values[0], str) else None)
 
 
 def _repaired(X: Array, observed: Array, flagged: Array, post: Array, predicted: Array) -> Array:
@@ -254,8 +319,3 @@ def _repaired(X: Array, observed: Array, flagged: Array, post: Array, predicted:
     share = post[flagged].astype(np.float64)
     out[flagged] = (1 - share) * X[flagged] + share * predicted[flagged]
     return out
-
-
-def _row_key(row: Array) -> bytes:
-    """Return what tells a row from others; all NaN are alike."""
-    return hashlib.blake2b(np.where(np.isnan(row), row.dtype.type(np.nan), row).tobytes(), digest_size=16).digest()

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from frpcag.estimators.saved_parts import PARTS, is_part, put_together, taken_apart
 from frpcag.estimators.saved_results import check_results
 from frpcag.estimators.saved_versions import MIGRATIONS
 from frpcag.graphs import Graph
@@ -30,6 +31,7 @@ MODELS = {
     "FRPCAG": "frpcag.estimators.decomposition",
     "FRPCAGCV": "frpcag.estimators.heldout",
     "FRPCAGClustering": "frpcag.estimators.clustering",
+    "RobustGraphCleaner": "frpcag.estimators.cleaner",
     "RobustGraphImputer": "frpcag.estimators.imputer",
     "BackgroundSeparator": "frpcag.video.separator",
 }
@@ -103,7 +105,7 @@ def load(path: str | os.PathLike) -> Any:
 
     Returns
     -------
-    FRPCAG, FRPCAGCV, FRPCAGClustering, RobustGraphImputer or BackgroundSeparator
+    FRPCAG, FRPCAGCV, FRPCAGClustering, RobustGraphCleaner, RobustGraphImputer or BackgroundSeparator
 
     Examples
     --------
@@ -279,6 +281,9 @@ class _Writer:
             return self.value(value.detach().cpu().numpy(), name)
         if isinstance(value, BaseEstimator) and isinstance(value, SavedModel):
             return {"model": self.model(value)}
+        if is_part(value):
+            kind, fields = taken_apart(value)
+            return {"part": {"kind": kind, "fields": {key: self.value(item, key) for key, item in fields.items()}}}
         raise TypeError(f"{name} is a {type(value).__name__}, which cannot be saved; compute it or save with joblib.")
 
     def array(self, value: Array) -> str:
@@ -334,6 +339,9 @@ class _Reader:
                 return self.graph(content)
             case "model":
                 return self.model(content)
+            case "part" if content["kind"] in PARTS:
+                fields = {key: self.value(item) for key, item in content["fields"].items()}
+                return put_together(content["kind"], fields)
         raise ValueError(f"{kind!r} is no kind of value")
 
     def sparse(self, parts: dict) -> sp.csr_array:

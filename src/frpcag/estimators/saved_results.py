@@ -5,155 +5,36 @@ A new result gets a line in the table of its class, and a name in ``OPTIONAL`` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from math import isfinite
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from frpcag.graphs import Graph
-from frpcag.graphs.metric import METRICS
-
-# Lengths that results share, by letter, noted where they come first.
-Sizes = dict[str, int]
-Check = Callable[[str, Any, Sizes], None]
-
-
-def floats(shape: str, *, least: float = -np.inf) -> Check:
-    """Check an array of finite numbers; ``shape`` is a letter for each dimension, such as "np"."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        _array(name, value, "f", shape, sizes)
-        if value.dtype.itemsize not in (4, 8):
-            raise ValueError(f"{name} has dtype {value.dtype}, not float32 or float64")
-        _finite(name, value)
-        if value.size and value.min() < least:
-            raise ValueError(f"{name} has entries below {least:g}")
-
-    return check
-
-
-def whole_numbers(shape: str) -> Check:
-    """Check an array of integers >= 0."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        _array(name, value, "iu", shape, sizes)
-        if value.size and value.min() < 0:
-            raise ValueError(f"{name} has entries below 0")
-
-    return check
-
-
-def number(*, least: float = -np.inf) -> Check:
-    """Check a finite number."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < least:
-            raise ValueError(f"{name}={_short(value)} is no finite number{f' >= {least:g}' if least > -np.inf else ''}")
-
-    return check
-
-
-def count(least: int = 0, *, size: str | None = None, most: str | None = None) -> Check:
-    """Check an integer; with ``size`` it is one of the shared lengths, with ``most`` at most one."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        if type(value) is not int or not least <= value < 2**63:
-            raise ValueError(f"{name}={_short(value)} is no integer >= {least}")
-        if size is not None and sizes.setdefault(size, value) != value:
-            raise ValueError(f"{name} is {value}, not {sizes[size]}")
-        if most is not None and value > sizes[most]:
-            raise ValueError(f"{name} is {value}, more than {sizes[most]}")
-
-    return check
-
-
-def one_of(kind: type) -> Check:
-    """Check the type of a value."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        if not isinstance(value, kind):
-            raise ValueError(f"{name} is a {type(value).__name__}, not a {kind.__name__}")
-
-    return check
-
-
-def series(name: str, value: Any, sizes: Sizes) -> None:
-    """Check a dict of arrays of one length; NaN is what was not measured."""
-    one_of(dict)(name, value, sizes)
-    own: Sizes = {}
-    for key, item in value.items():
-        _array(f"{name}[{key!r}]", item, "fiu", "k", own)
-
-
-def seconds(name: str, value: Any, sizes: Sizes) -> None:
-    """Check a dict of numbers >= 0."""
-    one_of(dict)(name, value, sizes)
-    for key, item in value.items():
-        number(least=0)(f"{name}[{key!r}]", item, sizes)
-
-
-def graph(nodes: str) -> Check:
-    """Check a Graph with as many nodes as a shared length says, or None."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        if value is None:
-            return
-        one_of(Graph)(name, value, sizes)
-        if value.n_nodes != sizes.get(nodes):
-            raise ValueError(f"{name} has {value.n_nodes} nodes, not {sizes.get(nodes)}")
-        for part, least in (("weights", 0.0), ("laplacian", -np.inf)):
-            A: sp.csr_array = getattr(value, part)
-            floats("k", least=least)(f"{name}.{part}", A.data, {})
-        if value.sigma is not None:
-            number(least=0)(f"{name}.sigma", value.sigma, sizes)
-        one_of(str)(f"{name}.method", value.method, sizes)
-        if value.metric is not None and value.metric not in METRICS:
-            raise ValueError(f"{name}.metric={_short(value.metric)} is no metric")
-
-    return check
-
-
-def names(nodes: str) -> Check:
-    """Check the names of features."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        _array(name, value, "O", nodes, sizes)
-
-    return check
-
-
-def fitted(name: str, value: Any, sizes: Sizes) -> None:
-    """Note the lengths of a fitted FRPCAG, which was checked when it was read."""
-    if not hasattr(value, "low_rank_"):
-        raise ValueError(f"{name} is no fitted FRPCAG")
-    sizes["n"], sizes["p"] = value.low_rank_.shape
-
-
-def frame_shape(name: str, value: Any, sizes: Sizes) -> None:
-    """Check height and width of a frame, and three channels if it has colour; note them."""
-    whole = isinstance(value, tuple) and all(type(length) is int and length > 0 for length in value)
-    if not whole or len(value) not in (2, 3) or (len(value) == 3 and value[2] != 3):
-        raise ValueError(f"{name}={_short(value)} is no shape of a frame")
-    for letter, length in zip("hwb", value, strict=False):
-        sizes[letter] = length
-
-
-def frames(shape: str) -> Check:
-    """Check an array of frames; colour is a dimension more."""
-
-    def check(name: str, value: Any, sizes: Sizes) -> None:
-        floats(shape + ("b" if "b" in sizes else ""), least=0.0 if shape == "hw" else -np.inf)(name, value, sizes)
-
-    return check
-
-
-def best_index(name: str, value: Any, sizes: Sizes) -> None:
-    """Check an index, or None where nothing was searched."""
-    if value is not None:
-        count()(name, value, sizes)
-
+from frpcag.estimators.saved_checks import (
+    Check,
+    Sizes,
+    best_index,
+    count,
+    fitted,
+    flags,
+    floats,
+    floats_or_missing,
+    frame_shape,
+    frames,
+    graph,
+    image_shape,
+    names,
+    number,
+    one_of,
+    search_results,
+    seconds,
+    series,
+    shares,
+    texts,
+    weights,
+    whole_numbers,
+)
+from frpcag.estimators.saved_parts import part
 
 _FRPCAG: dict[str, Check] = {
     "low_rank_": floats("np"),
@@ -188,7 +69,29 @@ _OVER_FRPCAG: dict[str, Check] = {
 RESULTS: dict[str, Mapping[str, Check]] = {
     "FRPCAG": _FRPCAG,
     "FRPCAGCV": {**_OVER_FRPCAG, "cv_results_": series, "best_index_": best_index},
-    "FRPCAGClustering": {**_OVER_FRPCAG, "n_iter_": count(), "labels_": whole_numbers("n")},
+    "FRPCAGClustering": {
+        **_OVER_FRPCAG,
+        "n_iter_": count(),
+        "labels_": whole_numbers("n"),
+        "n_clusters_": count(1),
+        "affinity_": weights,
+        "candidates_": search_results,
+        "missing_share_": number(least=0),
+    },
+    "RobustGraphCleaner": {
+        **_OVER_FRPCAG,
+        "cleaned_": floats("np"),
+        "predicted_": floats("np"),
+        "deviation_": floats_or_missing("np"),
+        "scale_": floats("p", least=np.nextafter(0.0, 1.0)),
+        "outlier_probability_": shares("np"),
+        "outliers_": flags("np"),
+        "row_outlier_probability_": shares("n"),
+        "cv_results_": search_results,
+        "notes_": texts,
+        "feature_shape_": image_shape,
+        "rules_": part("CellRules"),
+    },
     "RobustGraphImputer": _OVER_FRPCAG,
     "BackgroundSeparator": {
         "frame_shape_": frame_shape,
@@ -203,7 +106,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     },
 }
 # Results that a file may lack.
-OPTIONAL = frozenset({"feature_names_in_"})
+OPTIONAL = frozenset({"feature_names_in_", "n_clusters_", "affinity_", "candidates_", "missing_share_"})
 
 
 def check_results(kind: str, results: Mapping[str, Any]) -> None:
@@ -226,26 +129,3 @@ def check_results(kind: str, results: Mapping[str, Any]) -> None:
             check(name, results[name], sizes)
         elif name not in OPTIONAL:
             raise ValueError(f"{name} is missing")
-
-
-def _array(name: str, value: Any, kinds: str, shape: str, sizes: Sizes) -> None:
-    """Check the kind of an array and its shape, whose letters stand for shared lengths."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
-        raise ValueError(f"{name} is {getattr(value, 'dtype', type(value).__name__)}, not what it was saved as")
-    expected = tuple(sizes.get(letter, length) for letter, length in zip(shape, value.shape, strict=False))
-    if value.ndim != len(shape):
-        raise ValueError(f"{name} has {value.ndim} dimensions, not {len(shape)}")
-    if value.shape != expected:
-        raise ValueError(f"{name} has shape {value.shape}, not {expected}")
-    sizes.update(zip(shape, value.shape, strict=True))
-
-
-def _finite(name: str, value: Any) -> None:
-    # A sum is one pass without an array of flags; where it overflows, the flags decide.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(value.sum(dtype=np.float64)) and not np.isfinite(value).all():
-            raise ValueError(f"{name} has entries that are NaN or infinite")
-
-
-def _short(value: Any) -> str:
-    return repr(value)[:40]

@@ -1,6 +1,6 @@
-"""From a graph, or from points, to labels."""
+"""From points and their neighbours to labels."""
 
-from frpcag.labels.kmeans import kmeans
-from frpcag.labels.spectral import spectral_embedding
+from frpcag.labels.cloud import Cloud, cloud_of
+from frpcag.labels.labellers import LABELLERS, label
 
-__all__ = ["kmeans", "spectral_embedding"]
+__all__ = ["LABELLERS", "Cloud", "cloud_of", "label"]

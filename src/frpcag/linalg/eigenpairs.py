@@ -1,23 +1,42 @@
-"""The lowest eigenpairs of a Laplacian."""
+"""The lowest eigenpairs of a Laplacian: always an answer, whatever the graph, in bounded time."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from frpcag.linalg.factorize import fix_signs
 from frpcag.linalg.lanczos import largest_eigenvalue
-from frpcag.runtime.threads import block_pool
 
 Array = NDArray[np.float64]
 Eigenpairs = tuple[Array, Array]
 
-# Below this many nodes a dense eigendecomposition is faster than Lanczos.
+# Up to this many nodes a dense eigendecomposition is fastest.
 DENSE_NODES = 500
+# Up to this many a dense factor of the shifted Laplacian takes about a second; its inverse takes over where weights of
+# very different size make the filter slow.
+FACTOR_NODES = 3500
+# Shift of that factor, as a share of the largest eigenvalue: above the rounding of the factor, below what matters.
+SHIFT = 1e-9
+# Vectors beyond the ones asked for: an eigenvalue that comes this often is found in full.
+GUARD = 6
+# Blocks in the basis of one cycle, cycles at most, and the residual that ends them, as a share of the largest
+# eigenvalue. An eigenvalue is then right to the square of it.
+BLOCKS = 5
+CYCLES = 6
+RESIDUAL = 1e-6
+# Degree of the polynomial filter: it starts low, and doubles while the residual falls slowly.
+DEGREE, MOST_DEGREE = 8, 64
+SLOW = 0.1
+# Products with the Laplacian at most, per vector: the bound of the time. The first where the inverse can take over.
+FEW_PRODUCTS, MOST_PRODUCTS = 300, 3000
 
 
 def low_eigenpairs(
@@ -38,7 +57,7 @@ def low_eigenpairs(
     lmax : float, optional
         An upper bound of the largest eigenvalue, estimated when not given.
     random_state : int, RandomState or None, default=None
-        Seed of the start vector. None is a fixed seed: the result is always deterministic.
+        Seed of the start vectors. None is a fixed seed: the result is always deterministic.
 
     Returns
     -------
@@ -49,9 +68,12 @@ def low_eigenpairs(
 
     Notes
     -----
-    Lanczos on ``lmax I - L``, whose top is the bottom of ``L``: no factorisation, ``O(nnz(L))`` a step. Every
-    connected component is solved by itself. Its zero eigenvalue is then simple, whereas one Lanczos run
-    over all of them finds copies of the zero one by one; and an eigenvector lives on one component.
+    Every connected component is solved by itself, since an eigenvector lives on one of them; of equal eigenvalues that
+    of the larger component comes first. Small components are solved densely. Others go through a block Krylov method
+    with restarts; blocks find eigenvalues that come several times, as those of a square grid do. Its operator is a
+    Chebyshev filter, ``O(nnz(L) k)`` a product. Up to 3500 nodes, where weights of very different size make that slow,
+    the inverse of the slightly shifted Laplacian takes over. The number of products is bounded. Where the bound is met
+    first, the best vectors of the subspace found are returned: their residuals may then exceed a millionth.
 
     Examples
     --------
@@ -69,54 +91,101 @@ def low_eigenpairs(
     lmax = largest_eigenvalue(L) if lmax is None else lmax
     n_components, component = connected_components(L, directed=False)
     parts = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
-
-    def solve(nodes: NDArray[np.intp]) -> list[tuple[float, NDArray[np.intp], Array]]:
-        part = L[nodes][:, nodes] if n_components > 1 else L
-        values, vectors = _low_of_component(part, min(k, len(nodes)), lmax, rng)
-        return [(value, nodes, vector) for value, vector in zip(values, vectors.T, strict=True)]
-
-    with block_pool(1) as run:  # one thread: the parts share the random numbers
-        pairs = [pair for found in run(solve, parts) for pair in found]
-    pairs.sort(key=lambda pair: (pair[0], pair[1][0]))
+    parts.sort(key=lambda nodes: (-len(nodes), nodes[0]))
+    # Every component has a zero eigenvalue: no component gives more than what is left beside those of the others.
+    most = max(k - n_components + 1, 1)
+    pairs: list[tuple[float, int, Array]] = []
+    for number, nodes in enumerate(parts[:k]):
+        part = L if n_components == 1 else sp.csr_array(L[nodes][:, nodes])
+        values, vectors = _low_of_component(part, min(most, len(nodes)), lmax, rng)
+        pairs += [(value, number, vector) for value, vector in zip(values, vectors.T, strict=True)]
+    pairs.sort(key=lambda pair: pair[:2])
     eigenvalues = np.array([value for value, _, _ in pairs[:k]])
     eigenvectors = np.zeros((n, k))
-    for column, (_, nodes, vector) in enumerate(pairs[:k]):
-        eigenvectors[nodes, column] = vector
+    for column, (_, number, vector) in enumerate(pairs[:k]):
+        eigenvectors[parts[number], column] = vector
     return eigenvalues, fix_signs(eigenvectors)[0]
 
 
 def _low_of_component(L: sp.csr_array, k: int, lmax: float, rng: np.random.RandomState) -> Eigenpairs:
-    """Return the ``k`` lowest eigenpairs of a connected graph."""
+    """Return the ``k`` lowest eigenpairs of a connected graph; its lowest eigenvalue is zero."""
     n = L.shape[0]
-    if n <= DENSE_NODES or 2 * k >= n:
-        values, vectors = np.linalg.eigh(L.toarray())
-        return np.maximum(values[:k], 0.0), vectors[:, :k]
-    values, vectors = _lanczos(L, k, lmax, rng, found=np.empty((n, 0)))
+    if n <= DENSE_NODES or 4 * (k + GUARD) >= n or lmax == 0:
+        values, vectors = _dense(L, k)
+    else:
+        block = _orthonormal(rng.standard_normal((n, k + GUARD)))
+        values, block, small = _filter_cycles(L, k, lmax, block, FEW_PRODUCTS if n <= FACTOR_NODES else MOST_PRODUCTS)
+        if not small and n <= FACTOR_NODES:
+            values, block = _inverse_cycles(L, k, lmax, block)
+        values, vectors = values[:k], block[:, :k]
+    values = np.maximum(values, 0.0)  # rounding leaves the zero at about -1e-16
+    values[0] = 0.0
+    return values, vectors
+
+
+def _dense(L: sp.csr_array, k: int) -> Eigenpairs:
+    values, vectors = eigh(L.toarray(), subset_by_index=(0, k - 1), check_finite=False)
+    return values, vectors
+
+
+def _filter_cycles(L: sp.csr_array, k: int, lmax: float, block: Array, most: int) -> tuple[Array, Array, bool]:
+    """Return Ritz pairs after cycles of the Chebyshev filter, and whether their residuals are small."""
+    degree, products, before, cut = DEGREE, 0, np.inf, 0.5 * lmax
     while True:
-        # A symmetric graph, such as a square grid, has double eigenvalues, and a single start vector holds
-        # but one direction of each pair. So look again, at right angles to what was found, until nothing
-        # lower turns up.
-        missed = _lanczos(L, 1, lmax, rng, found=vectors)
-        if missed[0][0] >= values[-1] - 1e-9 * lmax:
-            # Rounding leaves the zero of a positive semi-definite matrix at about -1e-16.
-            return np.maximum(values, 0.0), vectors
-        values, vectors = np.append(values, missed[0]), np.column_stack([vectors, missed[1]])
-        lowest = np.argsort(values, kind="stable")[:k]
-        values, vectors = values[lowest], vectors[:, lowest]
+        values, block, size = _cycle(L, k, lmax, block, partial(_filtered, L, degree, cut, lmax))
+        products += (BLOCKS - 1) * degree
+        if size <= RESIDUAL or products >= most:
+            return values, block, size <= RESIDUAL
+        if size > SLOW * before:
+            degree = min(2 * degree, MOST_DEGREE)
+        # The next filter damps all beyond the Ritz values that are kept.
+        before, cut = size, float(np.clip(values[k + GUARD], 1e-6 * lmax, 0.9 * lmax))
 
 
-def _lanczos(L: sp.csr_array, k: int, lmax: float, rng: np.random.RandomState, *, found: Array) -> Eigenpairs:
-    """Return the ``k`` lowest eigenpairs at right angles to the eigenvectors already found."""
-    n = L.shape[0]
+def _inverse_cycles(L: sp.csr_array, k: int, lmax: float, block: Array) -> Eigenpairs:
+    """Return Ritz pairs after cycles of the inverse of the slightly shifted Laplacian."""
+    shifted = L.toarray()
+    shifted[np.diag_indices(len(shifted))] += SHIFT * lmax
+    factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+    for _ in range(CYCLES):
+        values, block, size = _cycle(L, k, lmax, block, lambda V: cho_solve(factor, V, check_finite=False))
+        if size <= RESIDUAL:
+            break
+    return values, block
 
-    def flipped(v: Array) -> Array:
-        v = v - found @ (found.T @ v)
-        image = lmax * v - L @ v
-        return image - found @ (found.T @ image)
 
-    operator = LinearOperator(L.shape, matvec=flipped, dtype=np.float64)
-    values, vectors = eigsh(
-        operator, k, which="LA", v0=flipped(rng.standard_normal(n)), ncv=min(n, max(64, 3 * k)), tol=1e-10
-    )
-    order = np.argsort(-values, kind="stable")
-    return lmax - values[order], vectors[:, order]
+def _cycle(
+    L: sp.csr_array, k: int, lmax: float, block: Array, apply: Callable[[Array], Array]
+) -> tuple[Array, Array, float]:
+    """Return the Ritz values of the Krylov space of a block, its best block, and the largest of k residuals."""
+    basis = [block]
+    for _ in range(BLOCKS - 1):
+        basis.append(_orthonormal(apply(basis[-1]), against=basis))
+    V = np.hstack(basis)
+    H = V.T @ (L @ V)
+    values, rotation = eigh((H + H.T) / 2, check_finite=False)
+    block = _orthonormal(V @ rotation[:, : block.shape[1]])
+    residual = L @ block[:, :k] - block[:, :k] * values[:k]
+    return values, block, float(np.sqrt(np.square(residual).sum(axis=0).max())) / lmax
+
+
+def _orthonormal(V: Array, *, against: list[Array] | None = None) -> Array:
+    """Return an orthonormal basis of the columns, at right angles to the bases before."""
+    for _ in range(2):  # once is not enough in rounding
+        for Q in against or ():
+            V = V - Q @ (Q.T @ V)
+        V = np.linalg.qr(V)[0]
+    return V
+
+
+def _filtered(L: sp.csr_array, degree: int, cut: float, lmax: float, V: Array) -> Array:
+    """Return a Chebyshev polynomial of ``L`` times ``V``, at most one on [cut, lmax] and growing fast below it."""
+    half, centre = (lmax - cut) / 2, (lmax + cut) / 2
+    # Scaled so that the polynomial is one at zero: no overflow (Zhou, Saad, Tiago and Chelikowsky 2006).
+    ratio = first = -half / centre
+    before, now = V, (L @ V - centre * V) * (ratio / half)
+    for _ in range(degree - 1):
+        following = 1 / (2 / first - ratio)
+        before, now = now, (L @ now - centre * now) * (2 * following / half) - (ratio * following) * before
+        ratio = following
+    return now

@@ -36,8 +36,8 @@ def plot_image_grid(
     n_images : int, default=8
         Images in a row; the first ones, or all there are.
     signed : collection of str, default=("S",)
-        Titles of rows drawn with zero in white, negative in blue and positive in red. The other rows share
-        one grey scale, so that they compare.
+        Titles of rows drawn with zero in white, negative in blue and positive in red, up to the 99th percentile of
+        their sizes. The other rows share one grey scale, so that they compare.
     figure : Figure, SubFigure or None, default=None
         Where to draw; a new one by default.
 
@@ -71,7 +71,7 @@ def plot_image_grid(
     axes = figure.subplots(len(images), 1, squeeze=False)[:, 0]
     for ax, (name, stack) in zip(axes, images.items(), strict=True):
         if name in signed:
-            bound = max(np.abs(_limits(stack)))
+            bound = _robust_limit(stack)
             _draw_row(ax, stack, cmap="RdBu_r", vmin=-bound, vmax=bound)
         else:
             _draw_row(ax, stack, cmap="gray", vmin=low, vmax=high)
@@ -139,6 +139,8 @@ def plot_contact_sheet(
 def plot_outlier_map(S: Any, *, ax: Axes | None = None) -> Axes:
     """Draw where and how strongly the data are corrupted: ``|S|``, samples down and features across.
 
+    The colours end at the 99th percentile of what is shown: one gross error does not pale the others.
+
     Parameters
     ----------
     S : array-like of shape (n_samples, n_features)
@@ -165,8 +167,13 @@ def plot_outlier_map(S: Any, *, ax: Axes | None = None) -> Axes:
         raise ValueError(f"S has shape {S.shape}; it must be (n_samples, n_features); pass a matrix.")
     ax = axes_or_new(ax)
     n, p = S.shape
-    image = ax.imshow(_shrink(S), cmap="Blues", vmin=0, aspect="auto", extent=(0, p, n, 0), interpolation="antialiased")
-    bar = ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02)
+    shown = _shrink(S)
+    limit = _robust_limit(shown)
+    image = ax.imshow(
+        shown, cmap="Blues", vmin=0, vmax=limit, aspect="auto", extent=(0, p, n, 0), interpolation="antialiased"
+    )
+    extend = "max" if shown.max() > limit else "neither"
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02, extend=extend)
     bar.set_label("|S|", fontsize=TEXT_SIZE)
     bar.ax.tick_params(labelsize=TEXT_SIZE)
     dress(ax, xlabel="feature", ylabel="sample", grid=False)
@@ -203,6 +210,12 @@ def _limits(values: np.ndarray) -> tuple[float, float]:
     if values.size == 0 or values.min() == values.max() == 0:
         return 0.0, 1.0
     return float(values.min()), float(values.max())
+
+
+def _robust_limit(values: np.ndarray) -> float:
+    """Return the 99th percentile of the sizes that are not zero, or 1 without any."""
+    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+    return float(np.percentile(sizes, 99)) if sizes.size else 1.0
 
 
 def _draw_row(ax: Axes, stack: np.ndarray, *, cmap: str, vmin: float, vmax: float) -> None:

@@ -18,6 +18,8 @@ Array = np.ndarray
 MAX_PICTURES, MAX_SIDE, MAX_BYTES = 240, 160, 4_000_000
 # Percentiles between which grey values are told apart.
 _LIMITS = (0.5, 99.5)
+# Percentile of the sizes at which signed colours end.
+_SIGNED_LIMIT = 99.0
 
 
 def picture_browser(fit: Fit, shares: OutlierShares, *, limit: int = MAX_PICTURES) -> dict[str, Any] | None:
@@ -50,7 +52,7 @@ def picture_browser(fit: Fit, shares: OutlierShares, *, limit: int = MAX_PICTURE
     items: list[dict[str, Any]] = []
     spent = 0
     for index in chosen:
-        src = {name: _encode(pictures, name, index, scales[name]) for name in pictures.stacks}
+        src = {name: encode_picture(pictures, name, index, scales[name]) for name in pictures.stacks}
         spent += sum(map(len, src.values()))
         if spent > MAX_BYTES and items:
             break
@@ -103,8 +105,11 @@ def _choose(n: int, shares: OutlierShares, limit: int, *, is_video: bool) -> Arr
 def _grey_limits(pictures: Pictures, name: str, chosen: Array) -> tuple[float, float]:
     """Return the values drawn black and white; panes that are not signed share them."""
     if name in pictures.signed:
-        size = max(np.nanpercentile(np.abs(np.asarray(pictures.stacks[name][i], dtype=float)), 99.5) for i in chosen)
-        return (-float(size), float(size)) if size > 0 else (-1.0, 1.0)
+        # One image with gross errors must not pale all others: a percentile of what is not zero anywhere.
+        sizes = np.concatenate([np.ravel(np.abs(np.asarray(pictures.stacks[name][i], float))) for i in chosen])
+        sizes = sizes[sizes > 0]
+        size = float(np.percentile(sizes, _SIGNED_LIMIT)) if len(sizes) else 1.0
+        return -size, size
     if any(
         np.asarray(stack[0]).dtype == np.uint8
         for other, stack in pictures.stacks.items()
@@ -117,7 +122,8 @@ def _grey_limits(pictures: Pictures, name: str, chosen: Array) -> tuple[float, f
     return (float(low), float(high)) if high > low else (float(low) - 0.5, float(low) + 0.5)
 
 
-def _encode(pictures: Pictures, name: str, index: int, limits: tuple[float, float]) -> str:
+def encode_picture(pictures: Pictures, name: str, index: int, limits: tuple[float, float]) -> str:
+    """Return one picture of a pane as the address of an image; ``limits`` are drawn black and white."""
     from PIL import Image
 
     values = np.asarray(pictures.stacks[name][index])

@@ -2,92 +2,196 @@
 
 from __future__ import annotations
 
-import io
 import json
+import os
+import re
+import secrets
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from frpcag.runtime.atomic import atomic_file
+from frpcag.runtime.digest import content_digest
 from frpcag.runtime.tasks import Layout
 
 Array = np.ndarray
 
-_MANIFEST = "complete.json"
+# Of the files; what another version has written is refused.
+_VERSION = 3
+_OWNER = "owner"
+_FOLDERS = re.compile(r"(prepared|step)-[0-9]{6}-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A complete save: where its blocks are, what they hold, and what was noted with them."""
+
+    folder: str
+    step: int
+    digests: list[str]
+    note: dict[str, Any]
 
 
 class Checkpoint:
-    """Blocks of arrays in a folder of the user's, one file a block.
+    """Blocks of arrays of one fit in a folder of the user's, one file a block.
 
-    A save is a folder of its own; its manifest is written last, so a save without one never happened. The one before
-    is deleted only then.
+    Every save has a folder of its own. Its manifest, ``<name>.json``, holds a digest of every block and of itself; it
+    replaces the one before in a single move when all blocks are written, and only then are the blocks before deleted.
+    A fit owns the folder from `claim` on. Another one may claim it, so that the fit of a dead client goes on without
+    waiting; the fit that lost the folder then ends at its next save.
 
     Parameters
     ----------
     url : str
         A folder, local or shared, or any address that fsspec knows, such as ``s3://bucket/name``. Every worker must
         reach it.
+    fit : str
+        Digest of the data and of all that shapes the problem: a checkpoint of another fit is refused.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, fit: str) -> None:
         self.url = str(url).rstrip("/")
+        self.fit = fit
+        self._token = secrets.token_hex(8)
 
-    def manifest(self, name: str) -> dict[str, Any] | None:
-        """Return what was noted with a save; None if there is no complete one."""
-        files, root = _open_folder(self.url)
-        path = f"{root}/{name}/{_MANIFEST}"
-        return json.loads(files.cat_file(path)) if files.exists(path) else None
+    def claim(self) -> None:
+        """Make the folder this fit's own, and delete blocks that no manifest names: those of saves that broke off.
 
-    def steps(self) -> list[int]:
-        """Return the solver steps with a complete save, ascending."""
-        files, root = _open_folder(self.url)
-        if not files.exists(root):
-            return []
+        Raises
+        ------
+        ValueError
+            The folder holds another fit, or is damaged.
+        """
+        for _ in range(2):  # again as its owner: until then another fit may have saved
+            kept = {saved.folder for saved in map(self.saved, ("prepared", "step")) if saved is not None}
+            files, root = _open_folder(self.url)
+            try:
+                files.makedirs(root, exist_ok=True)
+                who = {"token": self._token, "process": os.getpid(), "host": socket.gethostname()}
+                self._write_json(_OWNER, who)
+            except OSError as error:
+                raise OSError(error.errno, f"checkpoint={self.url!r} could not be written: {error}") from error
         files.invalidate_cache()
-        names = [path.rstrip("/").rsplit("/", 1)[-1] for path in files.ls(root, detail=False)]
-        steps = sorted(int(name[5:]) for name in names if name.startswith("step-") and name[5:].isdigit())
-        return [step for step in steps if self.manifest(step_name(step)) is not None]
+        for path in files.ls(root, detail=False):
+            name = path.rstrip("/").rsplit("/", 1)[-1]
+            if _FOLDERS.fullmatch(name) and name not in kept:
+                self._drop(name)
 
-    def save(self, name: str, layout: Layout, parts: Sequence[Any], note: dict[str, Any]) -> None:
+    def saved(self, name: str) -> Saved | None:
+        """Return the last complete save of a name; None if there is none.
+
+        Raises
+        ------
+        ValueError
+            It is of another fit or version, or its manifest is damaged.
+        """
+        content = self._read_json(name)
+        if content is None:
+            return None
+        if content.get("version") != _VERSION:
+            raise ValueError(
+                f"checkpoint={self.url!r} was written by another version of frpcag; pass an empty folder, or delete "
+                "this one."
+            )
+        if content["fit"] != self.fit:
+            raise ValueError(
+                f"checkpoint={self.url!r} holds a fit of other data, chunks or parameters; pass an empty folder, or "
+                "delete this one."
+            )
+        return Saved(content["folder"], content["step"], content["digests"], content["note"])
+
+    def save(self, name: str, layout: Layout, parts: Sequence[Any], *, step: int, note: dict[str, Any]) -> Saved:
         """Write every block (a result that is a dict of arrays), then the manifest.
 
         Raises
         ------
         OSError
             The store is full or cannot be written to; what was saved before is still there.
+        RuntimeError
+            Another fit has claimed the folder.
         """
         files, root = _open_folder(self.url)
+        self._require_ownership()
+        before = self.saved(name)
+        folder = f"{name}-{step:06d}-{secrets.token_hex(4)}"
         try:
-            files.makedirs(f"{root}/{name}", exist_ok=True)
-            paths = [f"{self.url}/{name}/{j}.npz" for j in range(len(parts))]
-            layout.cluster.gather(layout.map(_write, paths, parts))
-            files.pipe_file(f"{root}/{name}/{_MANIFEST}", json.dumps(note).encode())
-        except OSError as error:
-            self.drop(name)
-            steps = self.steps()
-            left = f"the checkpoint of step {steps[-1]} is intact" if steps else "there is no earlier checkpoint"
+            files.makedirs(f"{root}/{folder}", exist_ok=True)
+            paths = [f"{self.url}/{folder}/{j}.npz" for j in range(len(parts))]
+            saved = Saved(folder, step, layout.cluster.gather(layout.map(_write, paths, parts)), note)
+            self._require_ownership()
+            self._write_json(name, {"version": _VERSION, "fit": self.fit, **vars(saved)})
+        except BaseException as error:
+            with suppress(OSError):
+                self._drop(folder)
+            if not isinstance(error, OSError):
+                raise
+            self._require_ownership()
+            last = self.saved("step")
+            left = "there is no earlier checkpoint"
+            left = left if last is None else f"the checkpoint of step {last.step} is intact"
             raise OSError(
                 error.errno,
-                f"checkpoint={self.url!r} could not be written ({name}: {error}); {left}. Free some space and make the "
-                "same call again to go on from there, or pass another folder.",
+                f"checkpoint={self.url!r} could not be written ({folder}: {error}); {left}. Free some space and make "
+                "the same call again to go on from there, or pass another folder.",
             ) from error
+        if before is not None:
+            with suppress(OSError):  # the next claim deletes it
+                self._drop(before.folder)
+        return saved
 
-    def load(self, name: str, layout: Layout) -> list[Any]:
+    def load(self, saved: Saved, layout: Layout) -> list[Any]:
         """Return the saved blocks, results of tasks that depend on nothing but the store."""
-        paths = [f"{self.url}/{name}/{j}.npz" for j in range(len(layout.sizes))]
-        return layout.map(_read, paths)
+        if len(saved.digests) != len(layout.sizes):
+            raise ValueError(
+                _damaged(self.url, f"{saved.folder} has {len(saved.digests)} blocks, not {len(layout.sizes)}")
+            )
+        paths = [f"{self.url}/{saved.folder}/{j}.npz" for j in range(len(layout.sizes))]
+        return layout.map(_read, paths, saved.digests)
 
-    def drop(self, name: str) -> None:
-        """Delete a save, its manifest first."""
+    def _require_ownership(self) -> None:
+        owner = self._read_json(_OWNER) or {}
+        if owner.get("token") != self._token:
+            who = f"process {owner['process']} on {owner['host']}" if "process" in owner else "another process"
+            raise RuntimeError(
+                f"checkpoint={self.url!r} was taken over by another fit ({who}), so this one ends; pass every fit a "
+                "folder of its own."
+            )
+
+    def _write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Write a file whole: by a move on a file system, by the store itself elsewhere."""
         files, root = _open_folder(self.url)
-        for path in (f"{root}/{name}/{_MANIFEST}", f"{root}/{name}"):
-            if files.exists(path):
-                files.rm(path, recursive=True)
+        text = json.dumps({"content": content, "digest": content_digest(json.dumps(content))}).encode()
+        path = f"{root}/{name}.json"
+        if not _is_local(files):
+            files.pipe_file(path, text)
+            return
+        with atomic_file(path) as partial, open(partial, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
 
+    def _read_json(self, name: str) -> dict[str, Any] | None:
+        files, root = _open_folder(self.url)
+        files.invalidate_cache()
+        try:
+            whole = json.loads(files.cat_file(f"{root}/{name}.json"))
+            content = whole["content"]
+            if whole["digest"] != content_digest(json.dumps(content)):
+                raise ValueError("its content has changed")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(_damaged(self.url, f"{name}.json: {error}")) from error
+        return content
 
-def step_name(step: int) -> str:
-    """Return the name of the save of a solver step."""
-    return f"step-{step:06d}"
+    def _drop(self, folder: str) -> None:
+        files, root = _open_folder(self.url)
+        if files.exists(f"{root}/{folder}"):
+            files.rm(f"{root}/{folder}", recursive=True)
 
 
 def _open_folder(url: str) -> tuple[Any, str]:
@@ -97,28 +201,41 @@ def _open_folder(url: str) -> tuple[Any, str]:
     return files, root.rstrip("/")
 
 
-def _write(path: str, arrays: dict[str, Array]) -> None:
+def _is_local(files: Any) -> bool:
+    from fsspec.implementations.local import LocalFileSystem
+
+    return isinstance(files, LocalFileSystem)
+
+
+def _write(path: str, arrays: dict[str, Array]) -> str:
+    """Write a block and return its digest."""
     import fsspec
 
-    with fsspec.open(path, "wb") as file:
+    with fsspec.open(path, "wb", auto_mkdir=False) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
+    return content_digest(arrays)
 
 
-def _read(path: str) -> dict[str, Array]:
+def _read(path: str, digest: str) -> dict[str, Array]:
+    """Return a block; raise ValueError unless it is what was written, whatever was done to it."""
+    import zipfile
+
     import fsspec
 
-    with fsspec.open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
+    try:
+        with fsspec.open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            block = {name: arrays[name] for name in arrays.files}
+        if content_digest(block) != digest:
+            raise ValueError("its content has changed")
+    except FileNotFoundError:
+        what = "it is gone; another fit may have taken over the folder"
+    except (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+        what = str(error) or type(error).__name__
+    else:
+        return block
+    url, folder, name = path.rsplit("/", 2)
+    raise ValueError(_damaged(url, f"{folder}/{name}: {what}"))
 
 
-def as_text(values: Sequence[Any]) -> str:
-    """Return a digest of arrays, numbers and words, to tell one fit from another."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for value in values:
-        buffer = io.BytesIO()
-        if isinstance(value, np.ndarray):
-            np.save(buffer, value, allow_pickle=False)
-        digest.update(buffer.getvalue() or repr(value).encode())
-    return digest.hexdigest()
+def _damaged(url: str, what: str) -> str:
+    return f"checkpoint={url!r} is damaged ({what}); delete the folder, and the same call starts afresh."

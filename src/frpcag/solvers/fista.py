@@ -49,13 +49,15 @@ def fista(
     """
     beta = lipschitz(problem, bound=step)
     state = backend.load(problem, step=1 / beta if beta > 0 else 1.0, U0=U0)
-    t, n_iter = backend.resume(state)
+    t, n_iter, memory = backend.resume(state, max_iter=stop.max_iter)
     momentum = Momentum(t, restart)
     status = "max_iter"
     try:
-        while n_iter < stop.max_iter:
+        if memory is not None and stop.recall(memory, n_iter, lambda: backend.gap(state)):
+            status = "converged"
+        while status != "converged" and n_iter < stop.max_iter:
             n_steps = stop.steps_unseen(n_iter)
-            scalars = _advance(backend, state, momentum, n_steps)
+            scalars = _advance(backend, state, momentum, stop, n_steps)
             n_iter += n_steps
             if stop(n_iter, scalars, lambda: backend.gap(state)):
                 status = "converged"
@@ -73,7 +75,7 @@ def fista(
     return stop.finish(U=backend.unload(state), n_iter=n_iter, status=status, backend=backend.name, slope=slope)
 
 
-def _advance(backend: Backend, state: Any, momentum: Momentum, n_steps: int) -> StepScalars:
+def _advance(backend: Backend, state: Any, momentum: Momentum, stop: Stop, n_steps: int) -> StepScalars:
     """Do several steps; return the scalars of the last."""
     if (done := backend.run_on_device(state, n_steps, t=momentum.t, restart=momentum.restart)) is not None:
         scalars, momentum.t = done
@@ -81,5 +83,5 @@ def _advance(backend: Backend, state: Any, momentum: Momentum, n_steps: int) -> 
     for _ in range(n_steps):
         scalars = backend.step(state, momentum=momentum.weight)
         momentum.update(scalars.restart)
-        backend.keep(state, t=momentum.t)
+        backend.keep(state, t=momentum.t, memory=stop.memory(scalars))
     return scalars

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, log, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import StepScalars
 from frpcag.problem import Array, Certificate
+from frpcag.runtime.warn import warn_user
 
 STOPS = ("gap", "change")
 
@@ -85,18 +85,17 @@ class Solution:
     certificate: Certificate
     slope: Array | None = None
 
-    def settle(self, at: Certificate, *, stop: str, tol: float, stacklevel: int = 3) -> None:
+    def settle(self, at: Certificate, *, stop: str, tol: float) -> None:
         """Take over what is proved after ``U`` was rounded; warn where that no longer meets the rule."""
         self.certificate, self.gap, self.objective, self.slope = at, at.gap, at.objective, None
         for name in ("gap", "objective"):
             self.history[name] = np.append(self.history[name][:-1], getattr(self, name))
         if stop == "gap" and self.converged and self.gap > tol:
             self.converged, self.status = False, "rounded"
-            warnings.warn(
+            warn_user(
                 f"rounding the result to the dtype and units of X leaves a relative duality gap of {self.gap:.3g}, "
                 f"tol={tol:g}; pass float64, or data without their large common level; multiply tiny data.",
                 CertificateWarning,
-                stacklevel=stacklevel,
             )
 
 
@@ -143,15 +142,27 @@ class Stop:
     def __call__(self, n_iter: int, scalars: StepScalars, certify: Callable[[], Certificate]) -> bool:
         """Say whether the rule is met after step ``n_iter``; the gap is computed only when it is due."""
         self.change = scalars.change / scalars.norm if scalars.norm > 0 else 0.0
-        if self.rule == "gap":
-            met = n_iter >= self._next_check and self.record(n_iter, certify()) <= self._target()
-        else:
-            met = self.change < self.tol
+        met = self._is_met(n_iter, certify)
         if self.callback is not None:
             gap, objective = (self.history[key][-1] if self.history[key] else nan for key in ("gap", "objective"))
             told = Progress(n_iter, self.max_iter, self.change, gap, objective, self.tol)
             self.stopped = bool(self.callback(told)) and not met
         return met
+
+    def _is_met(self, n_iter: int, certify: Callable[[], Certificate]) -> bool:
+        if self.rule == "gap":
+            return n_iter >= self._next_check and self.record(n_iter, certify()) <= self._target()
+        return self.change < self.tol
+
+    def memory(self, scalars: StepScalars) -> dict[str, Any]:
+        """Return what a run that goes on from this step must know to end where this one would, as JSON takes it."""
+        change = scalars.change / scalars.norm if scalars.norm > 0 else 0.0
+        return {"history": self.history, "next_check": self._next_check, "change": change}
+
+    def recall(self, memory: dict[str, Any], n_iter: int, certify: Callable[[], Certificate]) -> bool:
+        """Take over the `memory` of a run that was saved after step ``n_iter``, and say whether it would end there."""
+        self.history, self._next_check, self.change = memory["history"], memory["next_check"], memory["change"]
+        return self._is_met(n_iter, certify)
 
     def steps_unseen(self, n_iter: int) -> int:
         """Return how many steps after ``n_iter`` may be taken before somebody wants to look; at least one."""

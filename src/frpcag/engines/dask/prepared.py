@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
-from frpcag.graphs import Graph
 from frpcag.graphs.blocks.cells import order_rows
 from frpcag.graphs.blocks.graph import BlockGraph
 from frpcag.graphs.metric import EUCLIDEAN, Metric, mean_deviation, sampled_rows
 from frpcag.graphs.metric_choice import find_metric
 from frpcag.graphs.robust_candidates import map_width
 from frpcag.linalg.row_blocks import Halo, LocalGraph
-from frpcag.runtime.checkpoint import Checkpoint, as_text
+from frpcag.runtime.checkpoint import Checkpoint
+from frpcag.runtime.digest import content_digest
 from frpcag.runtime.tasks import Layout, Maximum, current_cluster, tree_sum
 
 Array = np.ndarray
@@ -27,8 +27,8 @@ Array = np.ndarray
 # Rows worked on at a time.
 _ROWS = 2000
 _PREPARED = "prepared"
-# Of what is saved with the blocks; a change of it makes a new fit of an old checkpoint.
-_LAYOUT = 3
+# Parameters that change neither the problem nor the iterates; all others, those to come too, tell one fit from another.
+_FREE = {"n_components", "tol", "max_iter", "stop", "backend", "n_jobs", "callback", "verbose"}
 
 
 @dataclass
@@ -139,53 +139,47 @@ def choose_metric(
     return metric, None if metric.euclidean else map_width(metric.cut, mean_deviation(sample))
 
 
-def save_prepared(store: Checkpoint, mark: str, rows: BlockRows) -> None:
+def save_prepared(store: Checkpoint, rows: BlockRows) -> None:
     """Save the blocks and go on with what was saved: the solve then depends on the store alone."""
     graph, layout = rows.graph, rows.layout
     parts = [None for _ in layout.sizes] if graph is None else graph.parts
-    note: dict[str, Any] = {"fit": mark, "sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype)}
-    note["graph"] = None
+    note: dict[str, Any] = {"sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype), "graph": None}
     if graph is not None:
         names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall", "metric")
         note["graph"] = {name: getattr(graph, name) for name in names}
-    store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts), note)
-    kept = resume(store, mark)
+    store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts), step=0, note=note)
+    kept = resume(store, layout.cluster)
     assert kept is not None
     vars(rows).update(vars(kept))
 
 
-def resume(store: Checkpoint, mark: str) -> BlockRows | None:
+def resume(store: Checkpoint, cluster: Any) -> BlockRows | None:
     """Return the blocks that a fit of the same data and parameters saved; None where there are none."""
-    note = store.manifest(_PREPARED)
-    if note is None:
+    saved = store.saved(_PREPARED)
+    if saved is None:
         return None
-    if note["fit"] != mark:
-        raise ValueError(
-            f"checkpoint={store.url!r} holds a fit of other data or other parameters; pass an empty folder, or delete "
-            "this one."
-        )
-    layout = Layout.spread(current_cluster(), note["sizes"])
-    saved = store.load(_PREPARED, layout)
-    X, ids = (layout.map(_entry, saved, [name for _ in saved]) for name in ("X", "ids"))
+    note = saved.note
+    layout = Layout.spread(cluster, note["sizes"])
+    blocks = store.load(saved, layout)
+    X, ids = (layout.map(_entry, blocks, [name for _ in blocks]) for name in ("X", "ids"))
     rows = BlockRows(layout, X, ids, tuple(note["shape"]), np.dtype(note["dtype"]), saved=True)
     if note["graph"] is not None:
-        parts = layout.map(_unpack_graph, saved)
+        parts = layout.map(_unpack_graph, blocks)
         rows.graph = BlockGraph(parts, Halo(layout, parts), **note["graph"])
     return rows
 
 
-def fingerprint(model: Any, dx: Any, mean: Array, std: Array, given: tuple[Any, Any]) -> str:
-    """Return what tells this fit from another: the data by shape and moments, and all that shapes the problem."""
-    graphs = [
-        part
-        for graph in given
-        for part in (
-            [graph.weights.indptr, graph.weights.indices, graph.weights.data] if isinstance(graph, Graph) else [graph]
-        )
-    ]
-    names = ("gamma1", "gamma2", "n_neighbors", "sigma", "laplacian", "loss", "huber_delta", "center", "scale")
-    options = [getattr(model, name) for name in (*names, "metric")]
-    return as_text([_LAYOUT, dx.shape, str(dx.dtype), mean, std, *options, *graphs])
+def fingerprint(
+    model: Any, dx: Any, chunks: Sequence[Any], cluster: Any, given: tuple[Any, Any], multiples: tuple[float, float]
+) -> str:
+    """Return what tells this fit from another: the content of every chunk, both graphs, all that shapes the problem.
+
+    Chunks are read once more, where they are. ``given`` are the graphs as they enter the problem.
+    """
+    content = cluster.gather(cluster.map(content_digest, [(chunk,) for chunk in chunks], [None for _ in chunks]))
+    options = {name: value for name, value in model.get_params(deep=False).items() if name not in _FREE}
+    options |= dict(zip(("sample_graph", "feature_graph"), given, strict=True))
+    return content_digest([dx.shape, dx.chunks, str(dx.dtype), content, options, multiples])
 
 
 def _looked_over(chunk: Array, start: int) -> tuple:

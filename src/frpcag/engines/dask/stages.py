@@ -56,6 +56,8 @@ Array = np.ndarray
 logger = logging.getLogger("frpcag")
 
 # Features beyond which their p x p products would not fit the client.
+# Rows that are looked at for the spreads of the columns.
+_LOOKED_AT = 500
 _MAX_FEATURES = 1 << 14
 _SEARCHES = ("auto", "exact", "approximate")
 
@@ -70,10 +72,9 @@ class DaskEngine(Engine):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
-        self.store = None if self.backend.checkpoint is None else Checkpoint(self.backend.checkpoint)
+        self.store: Checkpoint | None = None
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
-        self.mark = ""
         self.metric = EUCLIDEAN
 
     def check(self, X: Any) -> Any:
@@ -99,19 +100,32 @@ class DaskEngine(Engine):
                 check_n_neighbors(k if not isinstance(k, Integral) else min(k, n_nodes - 1), n_nodes, axis=axis)
         return dx
 
+    def some_rows(self, X: Any) -> Array:
+        """Return the first rows of ``X``, which lie in one chunk or a few."""
+        return np.asarray(X[:_LOOKED_AT].compute())
+
+    def clipped(self, low_rank: Any, solution: Any) -> Any:
+        """Return the clean part without what the solver left below zero."""
+        return low_rank.clip(0, None)
+
     def centre(self, X: Any) -> Centred:
         """Return the rows centred and scaled, neighbours near each other, and how they were centred and scaled."""
         model = self.model
         cluster = current_cluster()
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
         sums = ChunkSums(cluster, chunks, sizes)
-        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=model.center, scale=model.scale)
+        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
         with np.errstate(over="ignore", invalid="ignore"):
             largest = np.fmax(np.abs(sums.highest - mean), np.abs(sums.lowest() - mean)) / std
         check_range(largest, mean, std, dtype)
+        if model.nonnegative and (sums.lowest() < 0).any():
+            self.check_nonnegative(np.array([-1.0]))
         self.has_missing = sums.has_missing
-        self.mark = fingerprint(model, X, mean, std, self.given)
-        rows = None if self.store is None else resume(self.store, self.mark)
+        if self.backend.checkpoint is not None:
+            mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
+            self.store = Checkpoint(self.backend.checkpoint, mark)
+            self.store.claim()
+        rows = None if self.store is None else resume(self.store, cluster)
         if rows is None:
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
             ordered, width = self.given[0] is not None, None
@@ -132,7 +146,7 @@ class DaskEngine(Engine):
                 n, len(basis.layout.sizes), n_halo, 100 * n_halo / n, basis.graph.halo.n_pieces,
             )  # fmt: skip
         if self.store is not None and not basis.saved:
-            save_prepared(self.store, self.mark, basis)
+            save_prepared(self.store, basis)
         return basis.graph
 
     def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
@@ -173,6 +187,7 @@ class DaskEngine(Engine):
             widened(*_box(Xc, null2), Xc.dtype) if self.has_missing else None,
             lmax1=None if G1 is None else G1.lmax,
             lmax2=None if G2 is None else G2.lmax,
+            store=self.store,
         )
 
     def factors(self, U: RowBlocks) -> Factors:

@@ -1,0 +1,72 @@
+"""Every way to label a cloud of points, under one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from frpcag.labels.cloud import Cloud
+from frpcag.labels.kmeans import kmeans
+from frpcag.labels.linkage import linkage, numbered
+from frpcag.labels.spectral import cluster_qr, spectral
+
+Array = np.ndarray
+
+
+def centres(cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: Any = None) -> Array:
+    """Return labels by k-means on the points themselves; what is missing counts as the mean of its column."""
+    P = cloud.points
+    missing = np.isnan(P)
+    if missing.any():
+        P = np.where(missing, np.nanmean(P, axis=0), P)
+    return kmeans(P, n_clusters, n_init=n_init, random_state=random_state)[0]
+
+
+LABELLERS: dict[str, Callable[..., Array]] = {
+    "linkage": linkage,
+    "spectral": spectral,
+    "cluster_qr": cluster_qr,
+    "kmeans": centres,
+}
+
+
+def label(name: str, cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: Any = None) -> Array:
+    """Return exactly ``n_clusters`` labels of a cloud, none of them empty, numbered as they come up.
+
+    Parameters
+    ----------
+    name : str
+        One of `LABELLERS`.
+    cloud : Cloud
+    n_clusters : int
+        From 1 to the number of points.
+    n_init : int, default=10
+        Starts of k-means, where it takes part.
+    random_state : int, RandomState or None
+        Seed of k-means and of the eigensolver.
+
+    Returns
+    -------
+    int64 ndarray of shape (n,)
+    """
+    if n_clusters in (1, cloud.n):
+        return np.zeros(cloud.n, np.int64) if n_clusters == 1 else np.arange(cloud.n)
+    options = {} if name == "linkage" else {"n_init": n_init}
+    labels = LABELLERS[name](cloud, n_clusters, random_state=random_state, **options)
+    return numbered(fill_empty(cloud.points, labels, n_clusters))
+
+
+def fill_empty(points: Array, labels: Array, n_clusters: int) -> Array:
+    """Return labels with no cluster empty: each takes the point that lies farthest from its own centre."""
+    labels = numbered(labels)
+    for new in range(int(labels.max()) + 1, n_clusters):
+        P = np.nan_to_num(points)
+        sums = np.zeros((new, P.shape[1]))
+        np.add.at(sums, labels, P)
+        size = np.bincount(labels, minlength=new)
+        away = np.square(P - (sums / size[:, None])[labels]).sum(axis=1)
+        away[size[labels] == 1] = -1.0
+        labels[np.argmax(away)] = new
+    return labels

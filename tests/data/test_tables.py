@@ -1,0 +1,205 @@
+"""Tables as people have them: what is fed in, what is carried along, what comes back, and what the messages say."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from frpcag.data import read_table
+
+MESSY = (
+    "id;date;site;pressure;flow;flow;on\n"
+    "101;2024-05-01;north;1,5;2;-999;true\n"
+    "102;2024-05-02;south;?;3;7,25;false\n"
+    "103;2024-05-03;north;4,25;NA;8;true\n"
+)
+
+
+@pytest.fixture
+def write_text(tmp_path):
+    def write(text, *, name="table.csv", encoding="utf-8"):
+        (tmp_path / name).write_bytes(text.encode(encoding))
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def messy(write_text):
+    return read_table(write_text(MESSY), missing="?,-999", decimal=",")
+
+
+def test_numbers_are_fed_in_and_the_rest_is_carried(messy):
+    assert_array_equal(messy.X, [[1.5, 2, np.nan], [np.nan, 3, 7.25], [4.25, np.nan, 8]])
+    assert messy.names == ["pressure", "flow", "flow_2"]
+    carried = {column.name: column.content for column in messy.carried}
+    assert carried == {"id": "ids", "date": "dates", "site": "categories", "on": "truth values"}
+
+
+def test_ids_name_the_rows_in_messages(messy):
+    assert_array_equal(messy.ids, ["101", "102", "103"])
+    assert messy.row_name(1) == "row 2 (id '102')"
+    assert messy.column_name(2) == "column 'flow_2'"
+
+
+def test_notices_say_what_was_renamed_and_what_was_carried(messy):
+    renamed, carried = messy.notices
+    assert renamed == "names that come more than once got a suffix: 'flow_2'."
+    assert "'date' (dates, such as '2024-05-01')" in carried
+    assert "'site' (categories, such as 'north')" in carried
+
+
+def test_a_table_is_written_as_it_came(messy, tmp_path):
+    messy.write(tmp_path / "out.csv", np.array([[1.5, 2, 6], [0.1, 3, 7.25], [4.25, 5, 8]]))
+    assert (tmp_path / "out.csv").read_text() == (
+        "id;date;site;pressure;flow;flow_2;on\n"
+        "101;2024-05-01;north;1,5;2;6;true\n"
+        "102;2024-05-02;south;0,1;3;7,25;false\n"
+        "103;2024-05-03;north;4,25;5;8;true\n"
+    )
+
+
+def test_what_is_written_reads_back_to_the_last_bit(write_text, tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 4)) * 10.0 ** np.arange(-8, 8, 4)
+    X[2, 1] = np.nan
+    table = read_table(write_text("a,b,c,d\n" + "\n".join(",".join(map(repr, row)) for row in X.tolist())))
+    assert_array_equal(table.X, X)
+    table.write(tmp_path / "again.csv")
+    assert_array_equal(read_table(tmp_path / "again.csv").X, X)
+
+
+def test_columns_of_a_parquet_file_keep_their_types(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "when": [datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 2)],
+            "a": [1, 2],
+            "who": pd.Categorical(["x", "y"]),
+            "b": pd.array([1.5, None], dtype="Float64"),
+        }
+    )
+    frame.to_parquet(tmp_path / "table.parquet")
+    table = read_table(tmp_path / "table.parquet")
+    assert_array_equal(table.X, [[1, 1.5], [2, np.nan]])
+    assert table.names == ["a", "b"]
+    table.write(tmp_path / "out.parquet", table.X * 2)
+    again = pd.read_parquet(tmp_path / "out.parquet")
+    assert list(again.columns) == list(frame.columns)
+    assert again["a"].tolist() == [2, 4]
+    pd.testing.assert_series_equal(again["when"], frame["when"])
+    assert again["who"].tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "mat", "h5"])
+def test_matrices_come_back_in_their_format(suffix, tmp_path):
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    np.save(tmp_path / "X.npy", X)
+    read_table(tmp_path / "X.npy").write(tmp_path / f"out.{suffix}", 2 * X)
+    table = read_table(tmp_path / f"out.{suffix}")
+    assert_array_equal(table.X, 2 * X)
+    assert table.names is None
+    assert table.column_name(2) == "column 3"
+
+
+def test_chosen_columns_are_fed_in_and_the_others_come_back(write_text, tmp_path):
+    table = read_table(write_text("a,b,c\n1,2,3\n4,5,6\n"), columns="c,1")
+    assert table.names == ["a", "c"]
+    table.write(tmp_path / "out.csv", [[7, 8], [9, 10]])
+    assert (tmp_path / "out.csv").read_text() == "a,b,c\n7,2,8\n9,5,10\n"
+
+
+def test_dropped_columns_do_not_come_back(write_text, tmp_path):
+    table = read_table(write_text('a,"b, too",c\n1,2,3\n4,5,6\n'), drop='"b, too"')
+    table.write(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "a,c\n1,3\n4,6\n"
+
+
+def test_the_id_column_is_the_one_that_is_named(write_text):
+    table = read_table(write_text("a,patient,c\n1,20,3\n4,30,6\n"), id="patient")
+    assert table.names == ["a", "c"]
+    assert_array_equal(table.ids, ["20", "30"])
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("name,a\nx,1\ny,2\n", ["x", "y"]),
+        (",a\n0,1\n1,2\n", ["0", "1"]),
+        ("sample_id,a\n7,1\n5,2\n", ["7", "5"]),
+        ("sample_id,a\n7,1\n7,2\n", None),
+        ("a,b\n1,3\n2,4\n", None),
+    ],
+)
+def test_ids_are_found_by_name_and_by_their_values(write_text, text, ids):
+    table = read_table(write_text(text))
+    assert (None if table.ids is None else list(table.ids)) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("P1,3,4\nP2,5,6\n", None),
+        ("id,2019,2020\nA,3,4\nB,5,6\n", ["2019", "2020"]),
+        ("who,3a,b\nA,3,4\nB,5,6\n", ["3a", "b"]),
+    ],
+)
+def test_a_first_line_of_data_is_not_taken_for_names(write_text, text, names):
+    table = read_table(write_text(text))
+    assert table.names == names
+    assert_array_equal(table.X[:2], [[3, 4], [5, 6]])
+
+
+def test_all_unusable_columns_are_in_one_message_with_the_option_that_helps(write_text):
+    text = "a;b;c\n1;1,5;3\nhigh;2,5;?\n4;0,5;6\n4;;-\n4;;8\n4;;8\n"
+    with pytest.raises(ValueError) as error:
+        read_table(write_text(text))
+    message = str(error.value)
+    assert "'a' holds 'high', line 3: pass missing='high'" in message
+    assert "'b' holds '1,5', line 2: pass decimal=','" in message
+    assert "'c' holds '?', line 3: pass missing='?,-'" in message
+    assert "drop='a,b,c'" in message
+
+
+def test_sentinels_are_missing_in_any_spelling_and_any_format(write_text, tmp_path):
+    assert_array_equal(read_table(write_text("a,b\n-999,1\n2,-999.0\n"), missing=[-999]).X, [[np.nan, 1], [2, np.nan]])
+    np.save(tmp_path / "X.npy", np.array([[1, -999], [3, 4]]))
+    assert_array_equal(read_table(tmp_path / "X.npy", missing="-999").X, [[1, np.nan], [3, 4]])
+
+
+def test_text_in_latin1_and_with_bars_is_read_as_told(write_text, tmp_path):
+    table = read_table(write_text("größe|b\n1|2\n", encoding="latin-1"), encoding="latin-1")
+    assert table.names == ["größe", "b"]
+    table.write(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_bytes() == "größe|b\n1|2\n".encode("latin-1")
+
+
+def test_a_delimiter_at_the_end_of_each_line_is_no_column(write_text):
+    table = read_table(write_text("a,b,\n1,2,\n3,4,\n"))
+    assert table.names == ["a", "b"]
+    assert table.carried == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": "presure"}, r"columns='presure' is not a column of .*pass one of 'pressure'"),
+        ({"drop": ["9"]}, r"drop='9' is not a column of .*a number from 1 to 2"),
+        ({"columns": "site"}, r"'site' holds 'n', line 2 \(text\)|'site' holds 'n', line 2"),
+        ({"drop": "pressure"}, r"has no column of numbers to use: 'site'"),
+        ({"decimal": "x"}, r"decimal='x' must be '\.' or ','"),
+        ({"delimiter": "::"}, r"delimiter='::' must be one character"),
+        ({"encoding": "utf-99"}, r"encoding='utf-99' is not known"),
+        ({"key": "X"}, r"key='X' does not apply"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(write_text, options, message):
+    path = write_text("site,pressure\nn,1\ns,2\n")
+    with pytest.raises(ValueError, match=message):
+        read_table(path, **options)
+
+
+def test_a_matrix_of_another_shape_is_not_written(messy, tmp_path):
+    with pytest.raises(ValueError, match=r"X has shape \(2, 3\) but the table has \(3, 3\)"):
+        messy.write(tmp_path / "out.csv", np.ones((2, 3)))
+    assert not (tmp_path / "out.csv").exists()

@@ -1,0 +1,146 @@
+"""A saved cleaner: it judges new rows as before, and forged files are refused."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import frpcag
+from frpcag import FRPCAG, RobustGraphCleaner
+from frpcag.estimators import saved
+
+
+def grid_of_digits():
+    """Return a few images with a value that overwrote pixels, so that every kind of part is there."""
+    from sklearn.datasets import load_digits
+
+    rng = np.random.default_rng(0)
+    X = load_digits().data[:150] / 16
+    X[rng.random(X.shape) < 0.15] = 1.0
+    return X
+
+
+def covered_discs():
+    """Return discs on a background of zero, each behind a square of zero."""
+    rng = np.random.default_rng(2)
+    y, x = np.mgrid[:12, :12]
+    centers, radii = rng.uniform(4, 8, size=(2, 120, 1, 1)), rng.uniform(4, 6, size=(120, 1, 1))
+    inside = (y - centers[0]) ** 2 + (x - centers[1]) ** 2 < radii**2
+    X = inside * (1 + 0.3 * np.sin(x / 2 + rng.uniform(0, 6, size=(120, 1, 1))))
+    for image in X:
+        top, left = rng.integers(0, 8, size=2)
+        image[top : top + 5, left : left + 5] = 0
+    return X.reshape(120, -1)
+
+
+def small_table():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(80, 6))
+    X[rng.random(X.shape) < 0.05] += 6
+    return X
+
+
+@pytest.fixture(scope="module", params=["digits", "discs", "table", "few"])
+def cleaner(request):
+    makers = {"digits": grid_of_digits, "discs": covered_discs, "table": small_table, "few": lambda: small_table()[:6]}
+    X = makers[request.param]()
+    return RobustGraphCleaner(FRPCAG(tol=1e-2, n_neighbors=4), random_state=0).fit(X), X
+
+
+def test_a_loaded_cleaner_cleans_known_and_new_rows_alike(cleaner, tmp_path):
+    model, X = cleaner
+    model.save(tmp_path / "model.npz")
+    loaded = frpcag.load(tmp_path / "model.npz")
+    rows = X[:6] * 1.01
+    rows[0, 0], rows[1, 1] = np.nan, 40.0
+    assert_array_equal(loaded.transform(rows), model.transform(rows))
+    assert_array_equal(loaded.transform(X[::-1]), model.cleaned_[::-1])
+
+
+def test_the_saved_cleaners_have_overwriting_values_directions_and_nothing_learnt(cleaner):
+    model, X = cleaner
+    rounds = model.rules_.rounds
+    if X.shape[1] == 64:
+        assert rounds.W2 is not None
+        assert rounds.repeats
+    elif X.shape[1] == 144:
+        assert [one.kind for one in rounds.repeats] == ["rectangle"]
+    elif len(X) > 10:
+        assert rounds.low_rank_.B_.shape == (6, 2)
+    else:
+        assert rounds is None
+
+
+def forge(path, change):
+    """Change header and arrays and give them a digest that fits, as somebody with bad intent would."""
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    header = json.loads(str(arrays.pop("header")))
+    arrays.pop("digest")
+    change(header["results"]["rules_"]["part"]["fields"], arrays)
+    text = json.dumps(header)
+    np.savez(path, header=text, digest=saved._digest(text, arrays), **arrays)
+
+
+def rounds_field(*names, value):
+    def change(fields, arrays):
+        at = fields["rounds"]["part"]["fields"]
+        for name in names[:-1]:
+            at = at[name]["part"]["fields"]
+        at[names[-1]] = value
+
+    return change
+
+
+def foreign_columns(fields, arrays):
+    fold = fields["rounds"]["part"]["fields"]["graph_"]["part"]["fields"]["folds"]["list"][0]["array"]
+    arrays[fold] = arrays[fold] + 1000
+
+
+def fewer_keys(fields, arrays):
+    arrays[fields["keys"]["array"]] = arrays[fields["keys"]["array"]][:-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (fewer_keys, "rules_.keys are no keys of 80 rows"),
+        (foreign_columns, r"rules_.rounds.graph_.folds\[\] has numbers that are no columns"),
+        (rounds_field("mixture", "span", value=0.0), "rules_.rounds.mixture.span=0.0 is no finite number"),
+        (rounds_field("graph_", "metric", value="cosine"), "rules_.rounds.graph_.metric='cosine' is none of"),
+        (rounds_field("graph_", "W1", value="no"), "rules_.rounds.graph_.W1 is not empty"),
+        (rounds_field("choice", value=None), "rules_.rounds.choice is a NoneType, not a Choice"),
+        (rounds_field("predict_rows", value=1), "'predict_rows' is no field of CellRounds"),
+        (rounds_field("mixture", value={"part": {"kind": "Popen", "fields": {}}}), "'part' is no kind of value"),
+    ],
+)
+def test_forged_rules_are_refused(change, words, tmp_path, table_file):
+    path = tmp_path / "model.npz"
+    path.write_bytes(table_file.read_bytes())
+    forge(path, change)
+    with pytest.raises(ValueError, match=f"does not hold a whole model: {words}"):
+        frpcag.load(path)
+
+
+@pytest.fixture(scope="module")
+def table_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cleaner") / "model.npz"
+    RobustGraphCleaner(FRPCAG(tol=1e-2), random_state=0).fit(small_table()).save(path)
+    return path
+
+
+def test_a_rectangle_beyond_its_image_is_refused(tmp_path):
+    model = RobustGraphCleaner(FRPCAG(tol=1e-2, n_neighbors=4), random_state=0).fit(covered_discs())
+    model.save(tmp_path / "model.npz")
+    block = model.rules_.rounds.repeats[0]
+
+    def change(fields, arrays):
+        text = json.dumps(fields)
+        inside = json.dumps(list(block.size))
+        assert inside in text
+        fields.update(json.loads(text.replace(inside, "[144, 1]")))
+
+    forge(tmp_path / "model.npz", change)
+    with pytest.raises(ValueError, match="does not fit into its image"):
+        frpcag.load(tmp_path / "model.npz")
