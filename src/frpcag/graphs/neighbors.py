@@ -204,10 +204,10 @@ def search_lists(
         known = indices.copy()
         for start in range(0, len(known), _WIDE_BLOCK):
             rows = everyone[start : start + _WIDE_BLOCK]
-            near = known[rows]
-            near = np.concatenate([near, known[near].reshape(len(near), -1)], axis=1)
+            near = np.sort(known[known[rows]].reshape(len(rows), -1), axis=1)
+            found = known[rows], distances[rows]
             indices[rows], distances[rows] = absolute_neighbors(
-                points.take(rows), points, n_neighbors, skip=rows, candidates=near, **options
+                points.take(rows), points, n_neighbors, skip=rows, candidates=near, known=found, **options
             )
         if np.mean(indices != known) < SETTLED:
             break
