@@ -39,9 +39,10 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         "auto" takes ``1 / mean |2 L X|``, which does not depend on the units of ``X``.
     n_neighbors : int, default=10
         Neighbours of each node, at most one less than there are nodes.
-    sample_graph, feature_graph : str, sparse matrix, Graph, transformer or None, default="auto"
+    sample_graph, feature_graph : str, sparse matrix, graph, edge list, transformer or None, default="auto"
         "auto", "exact" (the paper's strategy 1), "approximate" (strategy 2), "grid" (features are pixels, with
-        ``feature_shape``), a symmetric adjacency, a :class:`Graph`, an object with the interface of scikit-learn's
+        ``feature_shape``), a symmetric adjacency, a :class:`Graph`, a graph of NetworkX or igraph, edges as an array of
+        shape (m, 2) or (m, 3) with two nodes and a weight, an object with the interface of scikit-learn's
         ``KNeighborsTransformer``, or None to drop the term. The paper's graph types are A ("exact", "exact"),
         B ("exact", "approximate") and C ("approximate", "approximate").
     metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
