@@ -16,7 +16,7 @@ from frpcag.graphs.blocks.graph import BlockGraph
 from frpcag.linalg.row_blocks import Halo, LocalGraph
 from frpcag.runtime.checkpoint import Checkpoint
 from frpcag.runtime.digest import content_digest
-from frpcag.runtime.tasks import Layout, Maximum, current_cluster, tree_sum
+from frpcag.runtime.tasks import Layout, Maximum, tree_sum
 
 Array = np.ndarray
 
@@ -85,6 +85,7 @@ class ChunkSums:
 
 def prepare(
     model: Any,
+    cluster: Any,
     chunks: Sequence[Any],
     sizes: Sequence[int],
     dtype: np.dtype,
@@ -95,7 +96,6 @@ def prepare(
     ordered: bool,
 ) -> BlockRows:
     """Centre and scale, and bring neighbouring rows together where they are to be ordered."""
-    cluster = current_cluster()
     seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
     centred = cluster.map(_centred, [(chunk, mean, std, dtype) for chunk in chunks], [None for _ in chunks])
     shape = (int(np.sum(sizes)), len(mean))
