@@ -72,11 +72,9 @@ def child(name: str) -> dict:
     whole.fit(X)
     fitted = model if clusters is None else whole.estimator_
     size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    graphs = [0 if G is None else G.laplacian.nnz for G in (fitted.sample_graph_, fitted.feature_graph_)]
     return {
-        "name": name, "n": n, "p": p, "dtype": dtype, "graph": fitted.sample_graph_.method, "nnz1": graphs[0],
-        "nnz2": graphs[1], "X_MB": size / 1e6, "predicted_MB": predicted / 1e6,
-        "peak_MB": (status("VmHWM") - before) / 1e6, "n_iter": fitted.n_iter_, "gap": fitted.duality_gap_,
+        "name": name, "n": n, "p": p, "dtype": dtype, "graph": fitted.sample_graph_.method, "X_MB": size / 1e6,
+        "predicted_MB": predicted / 1e6, "peak_MB": (status("VmHWM") - before) / 1e6,
     }  # fmt: skip
 
 
