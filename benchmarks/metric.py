@@ -111,6 +111,16 @@ def table(max_samples: int) -> list[dict]:
     return [*lines, {"mean": mean, "auto": auto, "best": best}]
 
 
+def whole_classes(X, y, max_samples: int):
+    """Return the first classes, at most 30 rows of each, until there are enough rows."""
+    keep: list[int] = []
+    for label in np.unique(y):
+        keep += list(np.flatnonzero(y == label)[:30])
+        if len(keep) >= max_samples:
+            break
+    return X[keep], y[keep]
+
+
 def defaults(max_samples: int) -> list[dict]:
     """Return errors of recovery and of clustering with a Euclidean and with an "auto" sample graph.
 
@@ -119,7 +129,8 @@ def defaults(max_samples: int) -> list[dict]:
     """
     lines = []
     for name in SETS:
-        clean, y, shape = read(name, max_samples)
+        clean, y, shape = read(name, 100_000)
+        clean, y = whole_classes(clean, y, max_samples)
         size = np.linalg.norm(clean - clean.mean(axis=0))
         for kind in ("clean", "zero40", "block25", "salt10"):
             X = corrupted(clean, shape, kind)

@@ -47,7 +47,7 @@ def summary(fit: Fit, shares: OutlierShares) -> list[str]:
     if shares.share > 0:
         sample, feature = int(shares.worst_samples(1)[0]), int(shares.worst_features(1)[0])
         lines.append(
-            f"{percent(shares.share)} of the entries stand out (|S| > {shares.threshold:.3g}, six times the mean). "
+            f"{percent(shares.share)} of the entries stand out ({_rule(shares)}, six times the mean). "
             f"Worst sample: {sample_name(fit, sample)} ({percent(shares.samples[sample])} of its entries); "
             f"worst feature: {feature_name(fit, feature)} ({percent(shares.features[feature])}). {_GROSS_ONLY}"
         )
@@ -56,6 +56,12 @@ def summary(fit: Fit, shares: OutlierShares) -> list[str]:
     if fit.has_missing:
         lines.append("Missing entries were predicted; they show no corruption.")
     return lines
+
+
+def _rule(shares: OutlierShares) -> str:
+    if shares.in_units:
+        return f"|S| above {shares.threshold:.3g} of the spread of its column"
+    return f"|S| > {shares.threshold:.3g}"
 
 
 def certificate(proof: Mapping[str, Any]) -> str:

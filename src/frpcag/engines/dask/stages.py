@@ -56,6 +56,8 @@ Array = np.ndarray
 logger = logging.getLogger("frpcag")
 
 # Features beyond which their p x p products would not fit the client.
+# Rows that are looked at for the spreads of the columns.
+_LOOKED_AT = 500
 _MAX_FEATURES = 1 << 14
 _SEARCHES = ("auto", "exact", "approximate")
 
@@ -98,16 +100,26 @@ class DaskEngine(Engine):
                 check_n_neighbors(k if not isinstance(k, Integral) else min(k, n_nodes - 1), n_nodes, axis=axis)
         return dx
 
+    def some_rows(self, X: Any) -> Array:
+        """Return the first rows of ``X``, which lie in one chunk or a few."""
+        return np.asarray(X[:_LOOKED_AT].compute())
+
+    def clipped(self, low_rank: Any, solution: Any) -> Any:
+        """Return the clean part without what the solver left below zero."""
+        return low_rank.clip(0, None)
+
     def centre(self, X: Any) -> Centred:
         """Return the rows centred and scaled, neighbours near each other, and how they were centred and scaled."""
         model = self.model
         cluster = current_cluster()
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
         sums = ChunkSums(cluster, chunks, sizes)
-        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=model.center, scale=model.scale)
+        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
         with np.errstate(over="ignore", invalid="ignore"):
             largest = np.fmax(np.abs(sums.highest - mean), np.abs(sums.lowest() - mean)) / std
         check_range(largest, mean, std, dtype)
+        if model.nonnegative and (sums.lowest() < 0).any():
+            self.check_nonnegative(np.array([-1.0]))
         self.has_missing = sums.has_missing
         if self.backend.checkpoint is not None:
             mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
