@@ -24,7 +24,7 @@ ALLOWED = {
     "engines": {"data", "graphs", "problem", "solvers", "backends", "linalg"},
     "insight": {"graphs", "problem"},
     "labels": {"graphs", "linalg"},
-    "cells": {"graphs", "problem", "solvers"},
+    "cells": {"graphs", "problem", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "estimators": {"data", "graphs", "problem", "solvers", "linalg", "engines", "labels", "cells", "report"},
     "video": {"graphs", "problem", "solvers", "estimators"},
@@ -34,12 +34,12 @@ ALLOWED = {
     "report": {"insight", "plots", "graphs", "problem", "linalg", "engines"},
 }
 # The command line calls what it likes, but a command knows no other command, and what they share knows none.
-SHARED_CLI = {"options", "errors", "progress", "runs", "pictures"}
+SHARED_CLI = {"options", "errors", "progress", "runs", "pictures", "tables"}
 # Modules that one folder may import of another, where the rest of it is none of its business.
 ONLY = {("video", "estimators"): {"frpcag.estimators.saved", "frpcag.estimators.whole"}}
 LATE = {
     *("torch", "triton", "dask", "distributed", "zarr", "fsspec", "matplotlib", "PIL", "av", "numba", "llvmlite"),
-    *("pandas", "pyarrow", "h5py", "pynndescent", "umap", "networkx"),
+    *("pandas", "pyarrow", "h5py", "pynndescent", "umap", "networkx", "igraph", "anndata"),
 }
 HOMES = {
     "matplotlib": {"plots"},

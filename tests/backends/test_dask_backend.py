@@ -21,6 +21,8 @@ from frpcag.data.row_chunks import as_row_chunks
 from frpcag.graphs.blocks.cells import group_cells, order_rows
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import given_graph, search_graph
+from frpcag.graphs.metric import mean_deviation
+from frpcag.graphs.metric_choice import find_metric
 from frpcag.linalg.row_blocks import localize
 from frpcag.runtime.tasks import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
 from support.oracles import random_laplacian, random_problem
@@ -31,9 +33,9 @@ def points(n=300, p=8, seed=0, dtype=np.float32):
     return (np.sin(6 * rng.random((n, 1)) + np.linspace(0, 9, p)) + 0.05 * rng.normal(size=(n, p))).astype(dtype)
 
 
-def ordered(X, sizes, seed=0):
+def ordered(X, sizes, seed=0, width=None):
     chunks = np.split(X, np.cumsum(sizes)[:-1])
-    return order_rows(Here(), chunks, sizes, n_blocks=len(sizes), seed=seed)
+    return order_rows(Here(), chunks, sizes, n_blocks=len(sizes), seed=seed, width=width)
 
 
 def whole_laplacian(layout, ids, graph):
@@ -90,6 +92,19 @@ def test_the_graph_over_blocks_is_the_graph_of_one_machine(kind, sizes):
     assert_allclose(whole_laplacian(layout, ids, graph), reference.laplacian.toarray(), atol=1e-4)
     true = np.linalg.eigvalsh(reference.laplacian.toarray())[-1]
     assert true <= graph.lmax <= 1.05 * true
+
+
+@pytest.mark.parametrize("name", ["l1", "truncated"])
+def test_blocks_find_robust_neighbours_under_gross_errors(name):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, 100))[rng.integers(30, size=1600)] + 0.3 * rng.normal(size=(1600, 100))
+    X[rng.random(X.shape) < 0.1] += 30
+    metric = find_metric(name, X)
+    options = {"n_neighbors": 7, "n_features": 100, "sigma": "auto", "normalized": True, "method": "auto", "seed": 0}
+    graph = search_graph(*ordered(X, [400] * 4, width=2 * mean_deviation(X)), metric=metric, **options)
+    assert graph.metric == name
+    assert graph.recall >= 0.9
+    assert_allclose(graph.sigma, build_graph(X, n_neighbors=7, metric=name).sigma, rtol=0.01)
 
 
 def test_neighbouring_cells_in_a_block_keep_the_halo_small():

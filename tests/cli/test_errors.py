@@ -98,7 +98,7 @@ def test_the_first_entry_that_is_not_finite_is_named(working_folder, X, frpcag):
 
 def test_an_existing_run_is_refused_before_the_work(data, frpcag, monkeypatch):
     frpcag("fit", data, "--no-plots")
-    monkeypatch.setattr("frpcag.cli.fit.read_matrix", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("frpcag.cli.fit.read_input", lambda *_, **__: pytest.fail("work was done"))
     assert_one_line(frpcag("fit", data), "--output=frpcag-run-data", "--overwrite")
 
 

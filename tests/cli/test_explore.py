@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from frpcag import FRPCAG, build_graph
+from frpcag import FRPCAG, RobustGraphCleaner, build_graph
 from frpcag.cli.explore import Explorer
 from frpcag.report.server import ExplorerServer, Superseded
 from support.browser import Browser, needs_browser
@@ -65,6 +65,21 @@ def test_diagnostics_are_of_the_last_fit(explorer):
     sections = explorer.diagnose({"dark": True}, never)["sections"]
     assert set(sections) == {"plots", "theory", "about"}
     assert "Theorem 1, both sides" in sections["theory"]
+
+
+def test_wrong_cells_are_looked_for_once_and_only_when_asked(explorer, monkeypatch):
+    asked = []
+    fit = RobustGraphCleaner.fit
+    monkeypatch.setattr(RobustGraphCleaner, "fit", lambda self, X: asked.append(1) or fit(self, X))
+    explorer.solve(HOME, never)
+    assert asked == []
+    drawing = threading.Lock()
+    for dark in (True, False):
+        answer = explorer.cells({"dark": dark}, drawing)
+        assert set(answer["sections"]) == {"cells"}
+        assert 'id="plot-cells"' in answer["sections"]["cells"]
+    assert asked == [1]
+    assert not drawing.locked()
 
 
 def test_a_newer_move_stops_the_solve(explorer):
@@ -122,6 +137,9 @@ def test_sliders_redraw_the_page(explorer, tmp_path):
             "document.querySelector('#about').textContent.includes('n neighbors1')"
             " || /n neighbors\\s*1\\s/.test(document.querySelector('#about').innerText)"
         )
+        browser.run("document.getElementById('find-cells').click()")
+        browser.wait("document.querySelector('#plot-cells img') && document.querySelector('#plot-cells img').complete")
+        assert "60 samples with 24 features" in browser.run("document.getElementById('cells').textContent")
         assert browser.errors == []
         assert browser.requests
         assert all(address.startswith(server.address) for address in browser.requests)

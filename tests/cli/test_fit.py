@@ -89,6 +89,14 @@ def test_graph_none_drops_the_term(data, frpcag, working_folder):
     assert run["gamma2"] == 0
 
 
+def test_the_metric_is_passed_on_and_noted(data, X, frpcag, working_folder):
+    assert frpcag("fit", data, "--metric", "auto", *FAST).exit_code == 0
+    run = json.loads((working_folder / "frpcag-run-data/run.json").read_text())
+    assert run["parameters"]["metric"] == "auto"
+    assert run["graphs"]["samples"]["metric"] == FRPCAG(metric="auto").fit(X).sample_graph_.metric
+    assert run["graphs"]["features"]["metric"] == "euclidean"
+
+
 @pytest.mark.parametrize("clusters", [[], ["--clusters", "2"]])
 def test_a_saved_model_is_the_one_that_was_fitted(clusters, data, frpcag, working_folder):
     assert frpcag("fit", data, "--save-model", *clusters, *FAST).exit_code == 0
@@ -199,7 +207,7 @@ def test_ctrl_c_in_the_solve_writes_a_certified_result(data, X, frpcag, working_
     np.testing.assert_allclose(U + S, X)
 
 
-@pytest.mark.parametrize("stage", ["read_matrix", "certificate", "write_run"])
+@pytest.mark.parametrize("stage", ["read_input", "certificate", "write_run"])
 def test_ctrl_c_outside_the_solve_leaves_nothing(stage, data, frpcag, working_folder, monkeypatch, ctrl_c):
     monkeypatch.setattr(f"frpcag.cli.fit.{stage}", ctrl_c)
     result = frpcag("fit", data, *FAST)

@@ -126,11 +126,8 @@ def test_graphs_equal_the_reference(engine, case):
         assert (graph is None) == (wanted is None), name
         if wanted is None:
             continue
-        assert (graph.n_nodes, graph.n_edges, graph.normalized) == (
-            wanted.n_nodes,
-            wanted.n_edges,
-            wanted.normalized,
-        ), name
+        for fact in ("n_nodes", "n_edges", "normalized", "metric"):
+            assert getattr(graph, fact) == getattr(wanted, fact), (name, fact)
         assert (graph.sigma is None) == (wanted.sigma is None), name
         if wanted.sigma is not None:
             assert_allclose(graph.sigma, wanted.sigma, rtol=1e-6)
@@ -212,7 +209,7 @@ def test_the_embedding_is_the_low_rank_part_in_orthonormal_directions(engine, ca
 def test_graphs_say_how_they_were_found_as_the_reference_does(engine, case):
     for name in ("sample_graph_", "feature_graph_"):
         graph, wanted = (getattr(fitted(e, case), name) for e in (engine, REFERENCE))
-        assert graph.method == wanted.method, name
+        assert (graph.method, graph.metric) == (wanted.method, wanted.metric), name
 
 
 @grid("lmax", cases=("plain-float64-default", "plain-float64-given-adjacency"))

@@ -18,6 +18,7 @@ BAD_VALUES = {
     "gamma1": [-1, NAN, "x", INF, True, None],
     "gamma2": [-1, NAN, "x", INF, True, None],
     "n_neighbors": [0, -1, 2.5, "x", True, None],
+    "metric": ["x", None, 3],
     "sigma": [0, -1, "x", NAN, True],
     "laplacian": ["x", None],
     "loss": ["x", None],

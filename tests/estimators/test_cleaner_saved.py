@@ -21,6 +21,19 @@ def grid_of_digits():
     return X
 
 
+def covered_discs():
+    """Return discs on a background of zero, each behind a square of zero."""
+    rng = np.random.default_rng(2)
+    y, x = np.mgrid[:12, :12]
+    centers, radii = rng.uniform(4, 8, size=(2, 120, 1, 1)), rng.uniform(4, 6, size=(120, 1, 1))
+    inside = (y - centers[0]) ** 2 + (x - centers[1]) ** 2 < radii**2
+    X = inside * (1 + 0.3 * np.sin(x / 2 + rng.uniform(0, 6, size=(120, 1, 1))))
+    for image in X:
+        top, left = rng.integers(0, 8, size=2)
+        image[top : top + 5, left : left + 5] = 0
+    return X.reshape(120, -1)
+
+
 def small_table():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(80, 6))
@@ -28,9 +41,10 @@ def small_table():
     return X
 
 
-@pytest.fixture(scope="module", params=["digits", "table", "few"])
+@pytest.fixture(scope="module", params=["digits", "discs", "table", "few"])
 def cleaner(request):
-    X = {"digits": grid_of_digits, "table": small_table, "few": lambda: small_table()[:6]}[request.param]()
+    makers = {"digits": grid_of_digits, "discs": covered_discs, "table": small_table, "few": lambda: small_table()[:6]}
+    X = makers[request.param]()
     return RobustGraphCleaner(FRPCAG(tol=1e-2, n_neighbors=4), random_state=0).fit(X), X
 
 
@@ -50,6 +64,8 @@ def test_the_saved_cleaners_have_overwriting_values_directions_and_nothing_learn
     if X.shape[1] == 64:
         assert rounds.W2 is not None
         assert rounds.repeats
+    elif X.shape[1] == 144:
+        assert [one.kind for one in rounds.repeats] == ["rectangle"]
     elif len(X) > 10:
         assert rounds.low_rank_.B_.shape == (6, 2)
     else:
@@ -112,3 +128,19 @@ def table_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("cleaner") / "model.npz"
     RobustGraphCleaner(FRPCAG(tol=1e-2), random_state=0).fit(small_table()).save(path)
     return path
+
+
+def test_a_rectangle_beyond_its_image_is_refused(tmp_path):
+    model = RobustGraphCleaner(FRPCAG(tol=1e-2, n_neighbors=4), random_state=0).fit(covered_discs())
+    model.save(tmp_path / "model.npz")
+    block = model.rules_.rounds.repeats[0]
+
+    def change(fields, arrays):
+        text = json.dumps(fields)
+        inside = json.dumps(list(block.size))
+        assert inside in text
+        fields.update(json.loads(text.replace(inside, "[144, 1]")))
+
+    forge(tmp_path / "model.npz", change)
+    with pytest.raises(ValueError, match="does not fit into its image"):
+        frpcag.load(tmp_path / "model.npz")

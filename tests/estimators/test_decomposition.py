@@ -18,7 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frpcag import FRPCAG, FRPCAGCV, FRPCAGClustering, Problem, RobustGraphImputer, build_graph
+from frpcag.estimators import linked_rows
 from frpcag.graphs import graph_from_weights
+from frpcag.graphs.metric_choice import find_metric
 from frpcag.problem import certificate
 
 
@@ -225,12 +227,25 @@ def test_transform_of_training_rows_is_their_embedding():
     assert_allclose(model.transform(X[5:9]), model.embedding_[5:9], atol=1e-6)
 
 
-def test_denoise_brings_new_corrupted_rows_nearer_to_the_truth():
+@pytest.mark.parametrize("metric", ["euclidean", "l1", "truncated", "auto"])
+def test_denoise_brings_new_corrupted_rows_nearer_to_the_truth(metric):
     X, clean, _ = corrupted(n=150)
     train = np.arange(150) % 5 != 0
-    model = FRPCAG(feature_graph=None).fit(X[train])
+    model = FRPCAG(feature_graph=None, metric=metric).fit(X[train])
     found = model.denoise(X[~train])
     assert np.abs(found - clean[~train]).mean() < 0.75 * np.abs(X[~train] - clean[~train]).mean()
+
+
+def test_new_rows_are_linked_by_the_metric_of_the_fit(monkeypatch):
+    X, _, _ = corrupted(n=150)
+    model, asked = FRPCAG(metric="truncated", n_neighbors=4).fit(X[:120]), []
+    search = linked_rows.query_neighbors
+    spy = lambda *args, **options: asked.append(options.get("metric")) or search(*args, **options)  # noqa: E731
+    monkeypatch.setattr(linked_rows, "query_neighbors", spy)
+    model.denoise(X[120:])
+    # The first search tells rows of the training data from new ones.
+    assert {metric.name for metric in asked[1:]} == {"truncated"}
+    assert_allclose({metric.cut for metric in asked[1:]}.pop(), find_metric("truncated", X[:120]).cut, rtol=1e-6)
 
 
 @pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])

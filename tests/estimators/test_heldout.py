@@ -7,6 +7,7 @@ from sklearn.cluster import KMeans
 from sklearn.pipeline import make_pipeline
 
 from frpcag import FRPCAG, FRPCAGCV, RobustGraphImputer, regularization_path
+from frpcag.estimators.heldout_search import walk
 
 
 def table(n=120, p=30, share=0.2, seed=0):
@@ -104,3 +105,34 @@ def test_the_imputer_is_a_step_of_a_pipeline():
     X, _ = table()
     labels = make_pipeline(RobustGraphImputer(), KMeans(3, n_init=5, random_state=0)).fit_predict(X)
     assert len(set(labels)) == 3
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.01])
+def test_a_walk_finds_the_least_error_of_a_bowl_and_asks_for_no_spot_twice(gain):
+    asked = [(0, 0)]
+
+    def error(i, j):
+        asked.append((i, j))
+        return 1 + (i - 2) ** 2 + (j + 1) ** 2
+
+    assert walk(error, 6.0, most=30, gain=gain) == (2, -1)
+    assert len(set(asked)) == len(asked) <= 16
+
+
+def test_a_walk_is_nearly_as_good_as_the_grid_and_asks_for_fewer_pairs():
+    X, _ = table()
+    grid, walked = (FRPCAGCV(search=search, random_state=0).fit(X).cv_results_ for search in ("grid", "walk"))
+    assert walked["error"].min() < 1.1 * grid["error"].min()
+    assert len(walked["error"]) <= 12 < len(grid["error"])
+
+
+def test_patches_are_hidden_as_patches():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(80, 30))
+    for row in X:
+        start = rng.integers(0, 22)
+        row[start : start + 8] = np.nan
+    hidden, missing = FRPCAGCV(random_state=0)._hide(X), np.isnan(X)
+    assert not (hidden & missing).any()
+    beside = hidden[:, 1:][hidden[:, :-1] & ~missing[:, 1:]]
+    assert beside.mean() > 0.7

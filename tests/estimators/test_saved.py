@@ -103,6 +103,12 @@ def test_a_loaded_model_cleans_new_rows_alike(X, tmp_path):
     assert_array_equal(FRPCAG.load(tmp_path / "model.npz").denoise(rows), model.denoise(rows))
 
 
+def test_the_metric_of_the_graph_comes_back(X, tmp_path):
+    FRPCAG(n_components=2, metric="l1").fit(X).save(tmp_path / "model.npz")
+    model = FRPCAG.load(tmp_path / "model.npz")
+    assert (model.metric, model.sample_graph_.metric, model.feature_graph_.metric) == ("l1", "l1", "euclidean")
+
+
 def test_names_of_features_come_back(X, tmp_path):
     pd = pytest.importorskip("pandas")
     model = FRPCAG().fit(pd.DataFrame(X, columns=[f"gene{i}" for i in range(8)]))
@@ -280,9 +286,14 @@ def other_graph(header, parts):
     header["results"]["sample_graph_"] = header["results"]["feature_graph_"]
 
 
+def no_such_metric(header, parts):
+    header["results"]["sample_graph_"]["graph"]["metric"] = "rounded"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        (no_such_metric, "sample_graph_.metric='rounded' is no metric"),
         (no_such_class, "model 'Pipeline' is unknown"),
         (no_results, "not fitted"),
         (method_replaced, "'transform' is no result"),

@@ -41,7 +41,7 @@ def test_page_loads_nothing_from_elsewhere(text):
 
 
 def test_page_holds_every_part(text):
-    for name in ("summary", "browser", "tables", "plots", "theory", "about"):
+    for name in ("summary", "cells", "browser", "tables", "plots", "theory", "about"):
         assert f'<section id="{name}"' in text
     for plot in ("embedding", "singular-values", "history", "outliers", "gamma", "attenuation", "interaction"):
         assert f'id="plot-{plot}"' in text

@@ -38,6 +38,10 @@ class Counting:
         check()
         return {"sections": {"theory": "more"}}
 
+    def cells(self, move, drawing):
+        with drawing:
+            return {"sections": {"cells": "map"}}
+
 
 @pytest.fixture
 def session():
@@ -169,6 +173,11 @@ def test_diagnostics_come_for_the_latest_move_only(server):
     old, new = (ask(server)[1]["ticket"] for _ in range(2))
     assert ask(server, path="diagnose", body=move(ticket=old))[0].status == 409
     assert ask(server, path="diagnose", body=move(ticket=new))[1]["sections"] == {"theory": "more"}
+
+
+def test_wrong_cells_need_no_ticket(server):
+    response, answer = ask(server, path="cells", body=move())
+    assert (response.status, answer) == (200, {"sections": {"cells": "map"}})
 
 
 def test_ending_stops_the_solve_under_way(session):

@@ -163,6 +163,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "combinatorial": {"laplacian": "combinatorial"},
     "l2": {"loss": "l2"},
     "huber": {"loss": "huber", "huber_delta": 0.5},
+    "l1-metric": {"metric": "l1"},
+    "truncated-metric": {"metric": "truncated"},
     "uncentred": {"center": False},
     "scaled": {"scale": True},
     "refined": {"n_refine": 1},
@@ -184,6 +186,7 @@ MORE_OPTIONS: dict[str, dict[str, Any]] = {
     "uncentred-scaled": {"center": False, "scale": True},
     "l2-combinatorial": {"loss": "l2", "laplacian": "combinatorial"},
     "refined-auto": {"n_refine": "auto"},
+    "auto-metric": {"metric": "auto"},
     "stop-on-change": {"stop": "change"},
 }
 # Matrices of their own, with the default options.

@@ -85,6 +85,7 @@ INVALID: dict[str, list[Any]] = {
     "n_init": [0, -1, 1.5, "ten", None],
     "holdout": [0.0, 1.0, -0.5, NAN, "tenth", None],
     "multiples1": [[], [-1.0], [NAN], ["one"], None, 1.0],
+    "search": ["random", None, 1],
     "gammas1": [[-1.0], [NAN], ["one"], None, 1.0],
     "threshold": [-1.0, NAN, INF, "high", None, True],
     "axis": [2, -1, "rows", None, 0.5],

@@ -26,6 +26,8 @@ IMAGES = 300
 # Pixels side by side say the same: of a patch of nine, one counts.
 TEMPER = 1 / 9
 ROUNDS = 5
+# Groups of distances between prediction and value.
+N_DISTANCES = len(EDGES) + 1
 # Cells of a group that count as much as what is known of all of them.
 FEW = 4.0
 
@@ -83,7 +85,7 @@ class Block:
 
     def learnt(self, X: Array, observed: Array, predicted: Array | None = None, scale: float = 0.0) -> Block:
         """Return the block with natural shares estimated from these images, by expectation maximisation."""
-        size = X.shape[1] if predicted is None else len(EDGES) + 1
+        size = X.shape[1] if predicted is None else N_DISTANCES
         block = replace(self, natural=np.full(size, 0.5), scale=0.0 if predicted is None else scale)
         groups = np.broadcast_to(block._groups(X, predicted), X.shape)[observed]
         equal = ((self.value == X) & observed)[observed]

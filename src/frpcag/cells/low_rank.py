@@ -21,6 +21,8 @@ CUTS = (12.0, 12.0, 6.0, 6.0, 4.0)
 # Least ridge, relative to the weighted squares.
 RIDGE = 1e-4
 BLOCK = 256
+# Subspace iteration: directions beyond those asked for, its rounds, and how many times fewer it must be than all.
+SPARE, POWERS, SEVERAL = 8, 4, 4
 # No cell may be said to hold more of its own prediction than this.
 MOST_LEVERAGE = 0.9
 
@@ -152,6 +154,16 @@ def top_directions(R: Array, observed: Array, rank: int, *, clip: bool = True) -
         size = float(np.abs(R).sum(dtype=np.float64) / max(observed.sum(), 1))
         limit = 3 * size + 2 * 1.48 * sampled_median(np.abs(R), observed)
         C = np.clip(R, -limit, limit)
+    k = min(rank + SPARE, *C.shape)
+    if SEVERAL * k < min(C.shape):
+        # A few directions of many: subspace iteration, from a start that is the same every time.
+        V = np.random.Generator(np.random.SFC64(17)).standard_normal((C.shape[1], k)).astype(C.dtype)
+        for _ in range(POWERS):
+            V, _ = np.linalg.qr(C.T @ (C @ V))
+        Z = C @ V
+        _, turn = np.linalg.eigh((Z.T @ Z).astype(np.float64))
+        turn = turn[:, ::-1][:, :rank].astype(C.dtype)
+        return Z @ turn, V @ turn
     tall = C.shape[0] >= C.shape[1]
     gram = C.T @ C if tall else C @ C.T
     _, V = np.linalg.eigh(gram.astype(np.float64))

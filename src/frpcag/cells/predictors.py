@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.cells.metric import Neighbors, robust_neighbors
 from frpcag.graphs import graph_from_weights
+from frpcag.linalg.lanczos import largest_eigenvalue
 from frpcag.problem import Problem
 from frpcag.solvers import solve
 
@@ -65,6 +66,8 @@ class GraphPredictor:
         Of the solver; predictions need no tight certificate.
     reference : ndarray of shape (n_reference, n_features), optional
         Clean rows that new rows are linked to, ``n_neighbors`` each, by the metric.
+    terms : dict, optional
+        Laplacians with their largest eigenvalues, by graph; predictors on the same graphs may share one.
     """
 
     W1: list[sp.csr_array]
@@ -80,6 +83,7 @@ class GraphPredictor:
     reference: Array | None = None
     metric: str = "l1"
     n_neighbors: int = 5
+    terms: dict = field(default_factory=dict, repr=False)
 
     def fit(self, X: Array, observed: Array, *, U0: Array | None = None) -> Prediction:
         """Solve on the observed cells and return what the neighbours in ``U`` say."""
@@ -89,22 +93,32 @@ class GraphPredictor:
     def solve(self, X: Array, observed: Array, *, U0: Array | None = None) -> Array:
         """Return the clean part ``U``."""
         U = np.empty_like(X)
-        for fold, W1, W2 in self._parts():
+        for number, (fold, W1, W2) in enumerate(self._parts()):
             at = fold if len(self.folds) > 1 else slice(None)
             seen = observed[:, at]
             if not seen.any():
                 U[:, at] = 0
                 continue
             given = X[:, at] if seen.all() else np.where(seen, X[:, at], X.dtype.type(np.nan))
-            L1, L2 = (
-                None if W is None else graph_from_weights(W, laplacian="combinatorial").laplacian for W in (W1, W2)
-            )
-            problem = Problem(given, L1, L2, self.gamma1, self.gamma2, loss=self.loss, huber_delta=self.delta)
+            (L1, lmax1), (L2, lmax2) = self._term(W1, id(W1)), self._term(W2, (id(self.W2), number))
+            problem = Problem(
+                given, L1, L2, self.gamma1, self.gamma2, loss=self.loss, huber_delta=self.delta, lmax1=lmax1,
+                lmax2=lmax2,
+            )  # fmt: skip
             start = None if U0 is None else np.ascontiguousarray(U0[:, at])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 U[:, at] = solve(problem, tol=self.tol, max_iter=self.max_iter, U0=start, n_jobs=self.n_jobs).U
         return U
+
+    def _term(self, W: sp.csr_array | None, key) -> tuple[sp.csr_array | None, float | None]:
+        """Return the Laplacian of a graph and its largest eigenvalue, computed once."""
+        if W is None:
+            return None, None
+        if key not in self.terms:
+            L = graph_from_weights(W, laplacian="combinatorial").laplacian
+            self.terms[key] = (L, largest_eigenvalue(L), W)  # W stays alive, and its id with it
+        return self.terms[key][:2]
 
     def neighbors_of(self, U: Array) -> Prediction:
         """Return mean and spread of the graph neighbours of every cell, the cell itself left out."""
@@ -176,10 +190,6 @@ class GraphPredictor:
             t_next = (1 + (1 + 4 * t * t) ** 0.5) / 2
             Y, U, t = nxt + (t - 1) / t_next * (nxt - U), nxt, t_next
         return U
-
-
-def _laplacian(W: sp.csr_array | None) -> sp.csr_array | None:
-    return None if W is None else graph_from_weights(W, laplacian="combinatorial").laplacian
 
 
 def new_row_links(near: Neighbors, n_reference: int) -> sp.csr_array:

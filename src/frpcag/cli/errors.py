@@ -20,6 +20,8 @@ OPTIONS = {
     "n_jobs": "--jobs",
     "key": "--key",
 }
+# Arguments of read_table, which are common words: named as options only where a value follows.
+_READING = re.compile(r"(?<![\w/.-])(columns|drop|id|missing|delimiter|decimal|encoding)=(?=['\"\d])")
 # Whole words that are not part of a path.
 _ARGUMENT = re.compile(rf"(?<![\w/.-])({'|'.join(OPTIONS)})(?![\w/-]|\.\w)")
 
@@ -38,6 +40,7 @@ class Interrupted(Exception):
 
 def in_option_words(message: str) -> str:
     """Return a message of the library with its arguments named as on the command line, on one line."""
+    message = _READING.sub(r"--\1 ", message)
     return " ".join(_ARGUMENT.sub(lambda found: OPTIONS[found[1]], message).split())
 
 
@@ -55,7 +58,7 @@ def input_errors(file: Path) -> Iterator[None]:
             raise InputError(str(error)) from error
         raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions.") from error
     except (ValueError, ImportError) as error:
-        raise InputError(re.sub(r"\bX\b(?!\.\w)", lambda _: file.name, in_option_words(str(error)))) from error
+        raise InputError(re.sub(r"(?<!')\bX\b(?!\.\w)", lambda _: file.name, in_option_words(str(error)))) from error
 
 
 def is_usage_error(error: BaseException) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache, lru_cache
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -13,11 +13,12 @@ import numpy as np
 import typer
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag import FRPCAG
+from frpcag import FRPCAG, RobustGraphCleaner
 from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.progress import print_notices
 from frpcag.cli.runs import Timer, library_versions
-from frpcag.data import read_matrix
+from frpcag.cli.tables import read_input
 from frpcag.engines.host import HostEngine
 from frpcag.graphs import Graph
 from frpcag.graphs.build import GraphOptions, neighbor_graph
@@ -41,8 +42,15 @@ _MOVE_PICTURES, _MOVE_COMPONENTS = 40, 50
 
 
 def explore(
-    file: Annotated[Path, typer.Argument(help="npy, npz, csv, tsv, parquet, mat or h5; samples in rows.")],
-    key: Annotated[str | None, typer.Option(help="Which array of an npz, mat or h5 file that holds several.")] = None,
+    file: options.File,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    id: options.Id = None,
+    missing: options.Missing = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     feature_shape: Annotated[
         Any,
         typer.Option(
@@ -60,15 +68,18 @@ def explore(
 
     Computes in float32, each time from the last result. Ctrl-C ends it.
     """
+    how = {"key": key, "columns": columns, "drop": drop, "id": id, "missing": missing}
+    how |= {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    table = read_input(file, how, feature_shape=feature_shape)
+    print_notices(table.notices)
+    if len(table.X) < 3:
+        raise InputError(f"{file} has {len(table.X)} samples; there is nothing to explore in fewer than three.")
     with input_errors(file):
-        X, names = read_matrix(file, key=key)
-        if len(X) < 3:
-            raise InputError(f"{file} has {len(X)} samples; there is nothing to explore in fewer than three.")
-        options.check_feature_shape(feature_shape, X.shape[1], file)
         session = Explorer(
-            X,
+            table.X,
             title=file.name,
-            names=names,
+            names=table.names,
+            ids=table.ids,
             feature_shape=feature_shape,
             n_neighbors=neighbors,
             metric=metric.value,
@@ -90,8 +101,8 @@ class Explorer:
     X : ndarray of shape (n_samples, n_features)
         NaN is missing.
     title : str
-    names : sequence of str or None
-        Of the features.
+    names, ids : sequence of str or None
+        Of the features and of the samples.
     feature_shape : (int, int) or None
         Of the image behind a row.
     n_neighbors : int
@@ -114,12 +125,13 @@ class Explorer:
         *,
         title: str,
         names=None,
+        ids=None,
         feature_shape=None,
         n_neighbors: int = 10,
         metric: str = "euclidean",
         laplacian: str = "normalized",
     ):
-        self._about = {"title": title, "feature_names": names, "feature_shape": feature_shape}
+        self._about = {"title": title, "feature_names": names, "sample_names": ids, "feature_shape": feature_shape}
         model = FRPCAG(metric=metric, laplacian=laplacian, random_state=0)
         self._engine = HostEngine(model)
         self._X = self._engine.check(np.asarray(X, dtype=np.float32))
@@ -127,6 +139,7 @@ class Explorer:
         self._most = min(MAX_NEIGHBORS, len(self._X) - 1)
         self._first = min(n_neighbors, self._most)
         self._neighbors = cache(self._search)
+        self._cleaner = cache(self._judge_cells)  # when the page asks for it, and once
         self.graphs = lru_cache(maxsize=4)(self._build_graphs)
         self._U: np.ndarray | None = None
         Xc = self._centred.Xc
@@ -161,6 +174,19 @@ class Explorer:
     def diagnose(self, move: dict[str, Any], check: Callable[[], None]) -> dict[str, Any]:
         """Return the plots and numbers that need graph frequencies, for the last fit."""
         return {"sections": render_sections(self.last, _SLOW_SECTIONS, themes=[_theme(move)], check=check)}
+
+    def cells(self, move: dict[str, Any], drawing: AbstractContextManager) -> dict[str, Any]:
+        """Return the cell map, and what it says in words."""
+        fit = Fit.of_cleaner(self._cleaner(), **{**self._about, "feature_shape": None})
+        with drawing:
+            return {"sections": render_sections(fit, ("cells",), themes=[_theme(move)])}
+
+    def _judge_cells(self) -> RobustGraphCleaner:
+        """Judge the cells of the data; the fit that follows is none of the page's, so it may be rough."""
+        model = FRPCAG(n_components=2, tol=0.05, feature_shape=self._about["feature_shape"], random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return RobustGraphCleaner(model, random_state=0).fit(self._X)
 
     def _solve(self, gammas: Sequence[float], k: int, check: Callable[[], None]) -> Fit:
         """Take the data through the stages of a fit that follow the graphs, from the last result."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.cli import options
 from frpcag.cli.errors import CTRL_C, InputError, input_errors
 from frpcag.cli.pictures import save_model_pictures
-from frpcag.cli.progress import Bar, collected_warnings, print_warnings
+from frpcag.cli.progress import Bar, collected_warnings, print_notices, print_warnings
 from frpcag.cli.runs import (
     INTERRUPTED,
     Timer,
@@ -29,28 +30,32 @@ from frpcag.cli.runs import (
     seconds_in_words,
     write_run,
 )
-from frpcag.data import read_matrix
-from frpcag.insight.outliers import STANDS_OUT
-
-_DATA = "The file"
+from frpcag.cli.tables import describe_table, read_input
+from frpcag.data import Table as DataTable
+from frpcag.insight import outlier_shares
+from frpcag.linalg.spreads import column_units
 
 
 def fit(
-    file: Annotated[Path, typer.Argument(help="npy, npz, csv, tsv, parquet, mat or h5; samples in rows.")],
-    key: Annotated[
-        str | None,
-        typer.Option(help="Which array of an npz, mat or h5 file that holds several.", rich_help_panel=_DATA),
-    ] = None,
+    file: options.File,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    id: options.Id = None,
+    missing: options.Missing = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     float32: Annotated[
-        bool, typer.Option("--float32", help="Compute in float32: half the memory.", rich_help_panel=_DATA)
+        bool, typer.Option("--float32", help="Compute in float32: half the memory.", rich_help_panel=options.DATA)
     ] = False,
     center: Annotated[
         bool,
-        typer.Option("--center/--no-center", help="Subtract the mean of each feature.", rich_help_panel=_DATA),
+        typer.Option("--center/--no-center", help="Subtract the mean of each feature.", rich_help_panel=options.DATA),
     ] = True,
     scale: Annotated[
         bool,
-        typer.Option("--scale/--no-scale", help="Divide by the standard deviation.", rich_help_panel=_DATA),
+        typer.Option("--scale/--no-scale", help="Divide by the standard deviation.", rich_help_panel=options.DATA),
     ] = False,
     feature_shape: Annotated[
         Any,
@@ -58,7 +63,7 @@ def fit(
             parser=options.parse_feature_shape,
             metavar="HxW",
             help="Rows are images of this size: draw them; needed for --feature-graph grid.",
-            rich_help_panel=_DATA,
+            rich_help_panel=options.DATA,
         ),
     ] = None,
     clusters: Annotated[
@@ -158,7 +163,10 @@ def fit(
     with Bar(shown=not (as_json or quiet)) as bar:
         timer = Timer()
         bar.stage(f"reading {file.name}")
-        X = _read(file, key=key, float32=float32, feature_shape=feature_shape)
+        how = {"key": key, "columns": columns, "drop": drop, "id": id, "missing": missing}
+        how |= {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+        table = read_input(file, how, float32=float32, feature_shape=feature_shape)
+        X = table.X
         read_seconds = timer.lap("read")
         bar.stage("preparing")
         # A function, because estimators that are copied copy their parameters, and a bar has but one screen.
@@ -176,20 +184,18 @@ def fit(
         if clusters is not None:
             timings["cluster"] = timer.lap("fit") - sum(model.timings_.values())
         record = _record(
-            X,
             model,
-            file=file,
+            about=describe_table(table, file, float32=float32),
             parameters=parameters,
             seed=seed,
             notes=notes,
             timings=timings,
-            float32=float32,
         )
         timer.lap("describe")
         bar.stage(f"writing {target}")
         labels = getattr(estimator, "labels_", None)  # Ctrl-C comes before the labels
         with run_folder(target, overwrite=overwrite) as folder:
-            _write_arrays(folder, model, labels)
+            _write_arrays(folder, model, labels, table)
             if save_model:
                 (estimator if labels is not None else model).save(folder / "model.npz")
             if not no_plots:
@@ -202,6 +208,8 @@ def fit(
     else:
         print_warnings(notes)
         if not quiet:
+            print_notices(table.notices)
+        if not quiet:
             _print_summary(record, target, labels)
     if model.status_ == INTERRUPTED:
         raise typer.Exit(CTRL_C)
@@ -211,37 +219,12 @@ def _graph_argument(choice) -> str | None:
     return None if choice.value == "none" else choice.value
 
 
-def _read(file: Path, *, key: str | None, float32: bool, feature_shape: tuple[int, int] | None) -> np.ndarray:
-    """Return the matrix of a file, once it is known to be fit for the model."""
-    with input_errors(file):
-        X, _ = read_matrix(file, key=key)
-    if float32:
-        with np.errstate(over="ignore"):
-            X = X.astype(np.float32)
-    if (bad := np.argwhere(np.isinf(X))).size:
-        row, column = bad[0]
-        raise InputError(
-            f"{file}: {len(bad)} of {X.size} entries are infinite{' in float32' if float32 else ''}, the first in row "
-            f"{row + 1}, column {column + 1}; drop them or mark them as missing (NaN)."
-        )
-    options.check_feature_shape(feature_shape, X.shape[1], file)
-    return X
-
-
-def _record(X, model, *, file: Path, parameters, seed, notes, timings, float32) -> dict[str, Any]:
+def _record(model, *, about, parameters, seed, notes, timings) -> dict[str, Any]:
     """Return everything about a run but the names of its files."""
-    size = np.abs(model.sparse_)
-    threshold = STANDS_OUT * float(size.mean(dtype=np.float64))
+    shares = outlier_shares(model.sparse_, units=column_units(model.low_rank_ + model.sparse_))
     return {
         "command": "fit",
-        "data": {
-            "file": file.name,
-            "n_samples": X.shape[0],
-            "n_features": X.shape[1],
-            "dtype": str(X.dtype),
-            "float32": float32,
-            "missing": float(np.isnan(X).mean()),
-        },
+        **about,
         "parameters": parameters,
         "seed": seed,
         "gamma1": model.gamma1_,
@@ -254,7 +237,7 @@ def _record(X, model, *, file: Path, parameters, seed, notes, timings, float32) 
         "certificate": certificate(model),
         "history": {name: _finite(values) for name, values in model.history_.items()},
         "rank": len(model.singular_values_),
-        "corrupted": {"share": float(np.mean(size > threshold)), "threshold": threshold},
+        "corrupted": {"share": shares.share, "threshold": shares.threshold, "in_units": shares.in_units},
         "timings": timings,
         "warnings": notes,
         "versions": library_versions(),
@@ -274,13 +257,18 @@ def _describe_graph(graph) -> dict[str, Any] | None:
     return {**told, "laplacian": laplacian}
 
 
-def _write_arrays(folder: Path, model, labels) -> None:
+def _write_arrays(folder: Path, model, labels, table: DataTable) -> None:
     for name in ("low_rank", "sparse", "embedding", "components", "singular_values"):
         np.save(folder / f"{name}.npy", getattr(model, f"{name}_"))
     if labels is not None:
         np.save(folder / "labels.npy", labels)
-        rows = "".join(f"{sample},{label}\n" for sample, label in enumerate(labels))
-        (folder / "labels.csv").write_text("sample,label\n" + rows, encoding="utf-8")
+        names = range(len(labels)) if table.ids is None else table.ids
+        with (folder / "labels.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow([table.id_name or "sample", "label"])
+            rows.writerows(zip(names, labels, strict=True))
+    if table.names is not None:  # the table again, with its names, ids, dates and text
+        table.write(folder / f"low_rank{table.format.suffix}", model.low_rank_)
 
 
 def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
@@ -300,7 +288,9 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
     corrupted = record["corrupted"]
     table.add_row(
         "corruption",
-        f"{percent(corrupted['share'])} of the entries stand out, |S| > {corrupted['threshold']:.2g}",
+        f"{percent(corrupted['share'])} of the entries stand out, |S| > {corrupted['threshold']:.2g}"
+        + (" of the spread of the column" if corrupted["in_units"] else "")
+        + "; frpcag clean judges every cell",
     )
     for name in ("gamma1", "gamma2"):
         table.add_row(name, f"{record[name]:.4g}{' (auto)' if asked[name] == 'auto' else ''}")

@@ -12,7 +12,7 @@ import typer
 from frpcag.cli.errors import InputError
 
 # Headings of the groups of options in the help.
-MODEL, SOLVER, OUTPUT = "The model", "The solver", "The output"
+DATA, MODEL, SOLVER, OUTPUT = "The file", "The model", "The solver", "The output"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 
@@ -92,6 +92,11 @@ def parse_jobs(text: str | int) -> int:
     return int(_number(text, "a whole number other than 0; -1 is all cores", lambda x: x != 0 and x == int(x)))
 
 
+def parse_delimiter(text: str) -> str:
+    """Return one character; the words tab and space stand for theirs."""
+    return {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
+
+
 def parse_feature_shape(text: str | tuple[int, int]) -> tuple[int, int]:
     """Return (height, width) from ``HxW``."""
     if isinstance(text, tuple):
@@ -112,6 +117,40 @@ def check_feature_shape(feature_shape: tuple[int, int] | None, n_features: int, 
         )
 
 
+File = Annotated[Path, typer.Argument(help="csv, tsv, parquet, npy, npz, mat or h5; samples in rows.")]
+Key = Annotated[
+    str | None, typer.Option(help="Which array of an npz, mat or h5 file that holds several.", rich_help_panel=DATA)
+]
+# How a table is read; frpcag.cli.tables.read_input takes all of them.
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Feed in these columns only (names, or numbers from 1).", rich_help_panel=DATA),
+]
+Drop = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Leave these columns out altogether.", rich_help_panel=DATA)
+]
+Id = Annotated[
+    str | None, typer.Option("--id", metavar="A", help="The column that names the rows.", rich_help_panel=DATA)
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORDS", help='What stands for "no value" beside empty cells and NA: "?,-999".', rich_help_panel=DATA
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        parser=parse_delimiter,
+        metavar="C",
+        help="Between the cells of a text file; found by default. tab and space are understood.",
+        rich_help_panel=DATA,
+    ),
+]
+Decimal = Annotated[str | None, typer.Option(metavar=".|,", help="Decimal mark of a text file.", rich_help_panel=DATA)]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of a text file; utf-8 by default.", rich_help_panel=DATA)
+]
 Output = Annotated[
     Path | None,
     typer.Option(help="Folder to make; frpcag-run-<name of the input> by default.", rich_help_panel=OUTPUT),

@@ -20,6 +20,12 @@ def save_model_pictures(folder: Path, model, *, labels=None, feature_shape: tupl
         save_images(folder, {"X, as given": U + S, "U, cleaned": U, "S = X - U": S}, feature_shape)
 
 
+def save_cell_map(path: Path, cells, **names: Any) -> None:
+    """Draw the cell map of what a cleaner says of every cell."""
+    ax = _plots().plot_cell_map(cells.deviation, cells.probability, scale=cells.scale, **names)
+    _save(ax.figure, path)
+
+
 def save_history(folder: Path, model) -> None:
     """Draw the gap and the objective along the solve."""
     history = model.history_
@@ -31,28 +37,6 @@ def save_images(folder: Path, rows: dict[str, Any], shape: tuple[int, int], *, n
     """Draw the first images of each row; the last row is signed."""
     figure = _plots().plot_image_grid(rows, shape, n_images=n_images, signed=[list(rows)[-1]])
     _save(figure, folder / "images.png")
-
-
-def save_spectra(folder: Path, spectra: dict[str, Any]) -> None:
-    """Draw several sets of singular values on one scale."""
-    ax: Any = None
-    for name, values in spectra.items():
-        ax = _plots().plot_singular_values(values, ax=ax, label=name)
-    _save(ax.figure, folder / "singular_values.png")
-
-
-def save_embeddings(folder: Path, embeddings: dict[str, Any], labels) -> None:
-    """Draw embeddings side by side, one colour a class."""
-    import matplotlib.pyplot as plt
-
-    plots = _plots()
-    figure, axes = plt.subplots(1, len(embeddings), figsize=(3.5 * len(embeddings), 3.0), layout="constrained")
-    for ax, (name, Z) in zip(axes, embeddings.items(), strict=True):
-        plots.plot_embedding(Z, labels, ax=ax)
-        ax.set_title(name, fontsize=9, loc="left")
-        if ax is not axes[-1]:
-            ax.get_legend().remove()
-    _save(figure, folder / "embedding.png")
 
 
 def _plots():

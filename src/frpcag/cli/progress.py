@@ -109,3 +109,9 @@ def print_warnings(lines: list[str]) -> None:
     """Print one line a warning on stderr."""
     for line in lines:
         print(f"warning: {line}", file=sys.stderr)
+
+
+def print_notices(lines: list[str]) -> None:
+    """Print one line a notice on stderr: what was done to the input, which is no fault."""
+    for line in lines:
+        print(f"note: {line}", file=sys.stderr)

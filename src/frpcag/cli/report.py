@@ -63,6 +63,8 @@ def load_run(run: Path, *, page: Path) -> Fit:
     """
     record = read_run(run)
     loaders = {"fit": _load_fit, "video": _load_video}
+    if record.get("command") == "clean":
+        raise InputError(f"{run} was written by frpcag clean, with its report in it; open {run / PAGE}.")
     if record.get("command") not in loaders:
         raise InputError(
             f"{run} is not a folder that frpcag fit or frpcag video has written ({RUN_FILE} does not say so); pass one."
@@ -96,6 +98,7 @@ def _load_fit(run: Path, record: dict[str, Any], files: dict[str, str]) -> Fit:
         loss=str(parameters.get("loss", "l1")),
         n_neighbors=int(parameters.get("n_neighbors", 10)),
         feature_names=record.get("feature_names"),
+        sample_names=record.get("sample_ids"),
         feature_shape=None if shape is None else (int(shape[0]), int(shape[1])),
         certificate=record.get("certificate", {}),
         history=record.get("history"),

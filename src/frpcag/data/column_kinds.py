@@ -131,12 +131,12 @@ def kind_of_cells(cells: Sequence[str], numbers: NumberFormat) -> Kind:
         return Kind("numbers" if not np.isnan(values).all() else "nothing", values)
     words = [cells[i].strip() for i in foreign]
     row, example = foreign[0], repr(words[0])
-    if numbers.decimal == "." and all(_COMMA.fullmatch(word) for word in words):
-        return Kind("mixed", example=example, row=row, advice="decimal=','")
     n_numbers = sum(value is not None and value == value for value in parsed)
-    if n_numbers >= len(foreign):
-        few = list(dict.fromkeys(words))[:5]
-        return Kind("mixed", example=example, row=row, advice=f"missing={','.join(few)!r}")
+    others = [word for word in words if numbers.decimal == "," or not _COMMA.fullmatch(word)]
+    if n_numbers + len(words) - len(others) >= len(others):
+        advice = [f"missing={','.join(list(dict.fromkeys(others))[:5])!r}"] if others else []
+        advice += ["decimal=','"] if len(others) < len(words) else []
+        return Kind("mixed", example=example, row=row, advice=" and ".join(advice))
     if n_numbers == 0:
         for pattern, word in ((_DATE, "dates"), (_TIME, "times of day")):
             if all(pattern.fullmatch(text) for text in words):

@@ -111,8 +111,8 @@ def frame_values(X: Any) -> Array | None:
     Parameters
     ----------
     X : object
-        A frame of pandas or polars, or of a library that looks like them. Its columns hold numbers or truth values, as
-        NumPy, pandas or PyArrow store them, or Python objects that are numbers.
+        A frame of pandas or polars, a table of PyArrow, or of a library that looks like them. Its columns hold numbers
+        or truth values, as NumPy, pandas or PyArrow store them, or Python objects that are numbers.
 
     Returns
     -------
@@ -126,6 +126,8 @@ def frame_values(X: Any) -> Array | None:
     """
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a lazy frame, which holds no numbers yet; pass X.collect().")
+    if hasattr(X, "column_names") and hasattr(X, "itercolumns"):  # a table of PyArrow
+        X = _ArrowFrame(X)
     if not all(hasattr(X, name) for name in ("shape", "columns", "dtypes")) or hasattr(X, "dask"):
         return None
     twice = [name for name, times in Counter(X.columns).items() if times > 1]
@@ -147,6 +149,31 @@ def frame_values(X: Any) -> Array | None:
     for j, (_, column) in enumerate(_columns(X)):
         out[:, j] = _floats(column)
     return out
+
+
+class _ArrowColumn:
+    """A column of a table of PyArrow under the names that frames use."""
+
+    def __init__(self, values: Any) -> None:
+        self.dtype, self._values = str(values.type), values
+
+    def to_numpy(self) -> Array:
+        """Return numbers, or objects where some are missing."""
+        if self._values.null_count == 0 and not self.dtype.startswith(("decimal", "null")):
+            return np.asarray(self._values.to_numpy())
+        return np.array(self._values.to_pylist(), dtype=object)
+
+
+class _ArrowFrame:
+    """A table of PyArrow under the names that frames use."""
+
+    def __init__(self, table: Any) -> None:
+        self.shape, self.columns = (table.num_rows, table.num_columns), list(table.column_names)
+        self._columns = [_ArrowColumn(column) for column in table.itercolumns()]
+        self.dtypes = ["float32" if column.dtype == "float" else column.dtype for column in self._columns]
+
+    def __getitem__(self, name: str) -> _ArrowColumn:
+        return self._columns[self.columns.index(name)]
 
 
 def _columns(X: Any) -> Iterator[tuple[Any, Any]]:

@@ -89,10 +89,10 @@ def refuse_infinite(count: int) -> None:
 
 
 def refuse_lost(what: str, lost: Any, *, names: Any = None) -> None:
-    """Raise ValueError if any row or column has no observed entry."""
+    """Raise ValueError if any row or column has no observed entry; ``names`` are those of the columns."""
     if len(lost):
-        name = "" if names is None else f" ({names[int(lost[0])]!r})"
-        raise ValueError(f"{what} {int(lost[0])}{name} of X has no observed entry (NaN throughout); drop it.")
+        which = int(lost[0]) if names is None else repr(str(names[int(lost[0])]))
+        raise ValueError(f"{what} {which} of X has no observed entry (NaN throughout); drop it.")
 
 
 def check_flags(**flags: Any) -> None:

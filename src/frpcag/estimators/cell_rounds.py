@@ -26,6 +26,7 @@ from frpcag.cells.predictors import (
     stack_weights,
 )
 from frpcag.cells.repeats import MOST_RATE, WITNESSES, Repeat, common_values, equal_witnesses, find_repeats
+from frpcag.cells.stuck import Run, drifting, find_runs, in_runs
 from frpcag.cells.units import Units
 from frpcag.estimators.heldout_search import N_NEIGHBORS, GraphSetting, HeldoutSearch
 
@@ -41,6 +42,12 @@ ATOM = 0.2
 LEAST_MISSING = 0.02
 PATCH = 0.7
 LEAST_LEFT = 0.4
+# What a round decides about cells; `repeats` and `runs` only get better and are kept.
+JUDGED = ("post", "flagged", "wrong_rows", "scattered", "verdict", "suspects", "mixture", "damage", "choice")
+# Fewer cells than this are not worth a second thread.
+SMALL = 100_000
+# Rows that rank and weights of the stack are chosen on.
+RANK_ROWS = 600
 
 
 @dataclass
@@ -98,6 +105,7 @@ class CellRounds:
     def run(self) -> CellRounds:
         """Do the rounds."""
         X, observed = self.X, self.observed
+        self.n_jobs = 1 if X.size < SMALL else self.n_jobs
         self.folds = column_folds(X.shape[1])
         # SFC64, not the generator behind default_rng: a seed that also made the damage gives other numbers here.
         self.rng = np.random.Generator(np.random.SFC64([self.seed, 7]))
@@ -113,13 +121,22 @@ class CellRounds:
         self.W2 = W2 if name.startswith("grid") else None
         self.judge = Judge(X, observed, self.folds, W2, "l1", self.rng, n_jobs=self.n_jobs)
         self.repeats = self._accepted_repeats()
-        mask = observed & ~self.flagged
-        last = None
+        # Runs of one value in a column take no part until their prediction has spoken.
+        still = self.shape is not None or self.one_value
+        self.runs: list[Run] = [] if still else find_runs(self.given, observed)
+        mask = observed & ~self.flagged & ~in_runs(self.runs, X.shape)
+        last = best = None
         for _ in range(self.rounds):
             self.choice = last = self.choose(mask, last=last)
             P = self.predict(self.choice, mask)
             self._judge_cells(P)
             mask = observed & ~self.flagged
+            # Predictions that fit ever closer make natural cells stand out, too: a later round must win over the best.
+            if best is None or self._held_out() <= best[0]:
+                best = self._held_out(), {name: getattr(self, name) for name in JUDGED}
+        assert best is not None
+        vars(self).update(best[1])
+        mask = observed & ~self.flagged
         if self._in_patches(~mask):
             self.choice = self.choose(mask, pattern=~mask)
         self.predicted = self.predict(self.choice, mask).values
@@ -175,6 +192,12 @@ class CellRounds:
             self.repeats[number] = again[0] if again else old
         from_repeats, repeated = self._from_repeats(self.given, observed, P.values)
         R = X - P.values
+        stuck = drifting(self.runs, R, observed)
+        if stuck:
+            self._note("%d runs of one value in a column are stuck, the longest %d rows", len(stuck),
+                       max(run.stop - run.start for run in stuck))  # fmt: skip
+        self.runs, repeated = stuck, repeated | in_runs(stuck, X.shape)
+        from_repeats = np.maximum(from_repeats, in_runs(stuck, X.shape))
         self.mixture = fit_mixture(R, P.spread, observed & ~repeated, self.span)
         scattered = np.where(observed & ~repeated, self.mixture.posterior(R, P.spread), 0)
         base = observed & ~(from_repeats > 0.5)
@@ -191,6 +214,10 @@ class CellRounds:
         self.scattered, self.verdict = verdict.keep, verdict
         self.post = np.maximum(from_repeats, scattered) if self.scattered else from_repeats
         self._flag()
+
+    def _held_out(self) -> float:
+        """Return the change of the held-out error that the flags of the round just done have brought."""
+        return self.verdict.change if self.scattered else 0.0
 
     def _verdict(self, scattered: Array, base: Array) -> Verdict:
         """Ask the judge about the cells that deviate."""
@@ -255,11 +282,14 @@ class CellRounds:
         if last is not None:
             search.start = last.setting
         setting, at_graph = search.run()
-        truth = X[hidden]
-        rank, at_low = choose_rank(X, shown, hidden, self.cap, around=None if last is None else last.rank)
-        said = {"graph": at_graph, "low rank": at_low}
+        some = np.sort(self.rng.permutation(len(X))[:RANK_ROWS])
+        among = np.zeros(len(X), bool)
+        among[some] = True
+        truth = X[some][hidden[some]]
+        rank, at_low = choose_rank(X[some], shown[some], hidden[some], self.cap, around=last.rank if last else None)
+        said = {"graph": at_graph[np.broadcast_to(among[:, None], X.shape)[hidden]], "low rank": at_low}
         if 1 < X.shape[1] <= MOST_COLUMNS:
-            said["columns"] = ColumnPredictor().fit(X, shown).values[hidden]
+            said["columns"] = ColumnPredictor().fit(X, shown).values[some][hidden[some]]
         weights, error = stack_weights(list(said.values()), truth, self.cap)
         errors = {name: float(capped_errors(values, truth, self.cap).mean()) for name, values in said.items()}
         self._note("%s, rank %d, weights %s, errors %s", setting, rank, np.round(weights, 2),

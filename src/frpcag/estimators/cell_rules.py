@@ -15,7 +15,10 @@ from frpcag.estimators.cell_rounds import CellRounds
 Array = np.ndarray
 
 # What the rounds need to predict and judge other rows.
-LEARNT = ("W2", "choice", "columns_", "graph_", "low_rank_", "mixture", "n_jobs", "repeats", "scattered", "units")
+LEARNT = (
+    *("W2", "choice", "columns_", "damage", "graph_", "low_rank_", "mixture", "n_jobs", "repeats", "scattered"),
+    "units",
+)
 # Of a predictor, what only its own rows needed.
 _OWN_ROWS = {"graph_": ("U_",), "low_rank_": ("A_",), "columns_": ()}
 KEY_BYTES = 16
@@ -90,5 +93,6 @@ def _slim(rounds: CellRounds) -> CellRounds:
         setattr(slim, name, value)
     # New rows are linked to the reference rows; the graph of these is asked for its number of folds only.
     slim.graph_.W1 = [None] * len(slim.graph_.folds)
+    slim.graph_.terms = {}
     slim.low_rank_.start = None
     return slim

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from numbers import Integral
 
 import numpy as np
@@ -15,9 +16,10 @@ from frpcag.cells.low_rank import column_medians
 from frpcag.cells.metric import folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import row_probability
 from frpcag.cells.predictors import GraphPredictor
+from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
-from frpcag.engines.base import check_seed, refuse_dask
+from frpcag.engines.base import UnitsWarning, check_seed, refuse_dask
 from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.estimators.cell_rules import CellRules
 from frpcag.estimators.decomposition import FRPCAG
@@ -26,6 +28,7 @@ from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.runtime.memory import needed_bytes, require_memory
+from frpcag.runtime.threads import single_threaded_blas
 
 Array = np.ndarray
 
@@ -169,7 +172,9 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         results = [] if rounds is None else rounds.results
         self.cv_results_ = {key: _column([row[key] for row in results]) for key in (results[0] if results else ())}
         self.notes_ = [] if rounds is None else list(rounds.notes)
-        self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnitsWarning)  # the cells were judged in units of their own
+            self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
 
     def fit_transform(self, X, y=None) -> Array:
         """Fit to ``X`` and return it cleaned."""
@@ -239,7 +244,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, shape, seed=seed, n_jobs=self.n_jobs)
         if self.verbose:
             logging.getLogger("frpcag").setLevel(logging.INFO)
-        rounds.run()
+        with single_threaded_blas():  # many small products: threads would wait for each other
+            rounds.run()
         if n <= MOST_ROWS:
             return rounds, rounds.post, units.restore(rounds.predicted), rounds.wrong_rows
         post, predicted = self._judge_all(rounds, X, Z, given, observed, units)
@@ -262,8 +268,11 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
             W1, rounds.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, rounds.folds,
             loss=setting.loss, delta=setting.delta, n_jobs=self.n_jobs,
         )  # fmt: skip
+        runs = find_runs(given, observed) if rounds.runs else []
+        mask &= ~in_runs(runs, X.shape)
         P = rounds.predict_rows(Z, mask, graph=graph.fit(Z, mask))
-        return rounds.posterior(Z, given, observed, P), units.restore(P.values)
+        stuck = in_runs(drifting(runs, Z - P.values, observed), X.shape)
+        return np.maximum(rounds.posterior(Z, given, observed, P), stuck), units.restore(P.values)
 
     def _told_shape(self, p: int) -> tuple[int, int] | None:
         shape = getattr(self.estimator, "feature_shape", None)

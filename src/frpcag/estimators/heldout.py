@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from frpcag.engines.base import Engine, check_parameters, engine_for, refuse_dask
 from frpcag.engines.host import HostEngine
 from frpcag.estimators.decomposition import COLUMNS, FRPCAG
+from frpcag.estimators.heldout_search import FACTOR, walk
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
@@ -25,6 +26,14 @@ from frpcag.solvers.conditioning import rounded
 
 Array = np.ndarray
 
+SEARCHES = ("grid", "walk")
+# Pairs that a walk looks at, how far each is solved, and the relative gain that makes a step worth it.
+MOST_PAIRS, LOOSE_STEPS, LOOSE_GAP = 12, 25, 1e-2
+LEAST_GAIN = 0.01
+# Missing entries lie in patches when this share of those beside a missing entry is missing, too.
+PATCH, PATCH_ENTRIES = 0.7, 100
+# A row keeps this share of its entries when it hides those that another one misses.
+LEAST_LEFT = 0.4
 # Multiples of the scale-free gammas that are tried when none are given.
 MULTIPLES = (0.03, 0.1, 0.3, 1.0, 3.0)
 
@@ -105,6 +114,14 @@ def _check_weights(name: str, values) -> None:
         raise ValueError(f"{name}={values!r} must be a sequence of finite numbers >= 0, at least one.")
 
 
+def _note(results: dict[str, list[float]], point: PathPoint, Xc: Array, hidden: Array) -> float:
+    """Write down a pair and return its error on the hidden entries."""
+    error = float(np.mean(np.abs(Xc - point.solution.U)[hidden]))
+    for name, value in zip(results, (point.gamma1, point.gamma2, error, point.solution.gap), strict=True):
+        results[name].append(value)
+    return error
+
+
 class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """FRPCAG with gammas chosen without labels: those that predict held-out entries best.
 
@@ -120,6 +137,10 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         The model; ``FRPCAG()`` by default. Its gammas are replaced by those chosen.
     multiples1, multiples2 : sequence of float, default=(0.03, 0.1, 0.3, 1, 3)
         Grid of gammas, as multiples of the scale-free ones (``gamma="auto"`` of :class:`FRPCAG`).
+    search : {"grid", "walk"}, default="grid"
+        Try all pairs; or start from the middle of both sequences and walk to better neighbours in steps of the square
+        root of ten, inside their range or beyond it, with a few loose steps of the solver each: about ten times as
+        fast.
     holdout : float, default=0.1
         Share of the observed entries that are hidden.
     random_state : int, RandomState or None
@@ -154,12 +175,14 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         *,
         multiples1: Sequence[float] = MULTIPLES,
         multiples2: Sequence[float] = MULTIPLES,
+        search: str = "grid",
         holdout: float = 0.1,
         random_state=None,
     ):
         self.estimator = estimator
         self.multiples1 = multiples1
         self.multiples2 = multiples2
+        self.search = search
         self.holdout = holdout
         self.random_state = random_state
 
@@ -169,6 +192,8 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         _check_weights("multiples2", self.multiples2)
         if not isinstance(self.holdout, Real) or not 0 < float(self.holdout) < 1:
             raise ValueError(f"holdout={self.holdout!r} must be a share in (0, 1) of the observed entries.")
+        if self.search not in SEARCHES:
+            raise ValueError(f"search={self.search!r} is unknown; choose one of {', '.join(map(repr, SEARCHES))}.")
         refuse_dask(X, "FRPCAGCV")
         with whole_fit(self) as fresh:
             fresh._fit(X)
@@ -194,18 +219,15 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         shown = np.where(hidden, Xc.dtype.type(np.nan), Xc)
         graphs = engine.graph(shown, 0), engine.graph(shown, 1)
         units = [engine.gamma(shown, graph, axis) for axis, graph in enumerate(graphs)]
-        grids = [
-            [unit * float(multiple) for multiple in multiples] if unit > 0 else [0.0]
-            for unit, multiples in zip(units, (self.multiples1, self.multiples2), strict=True)
-        ]
         results: dict[str, list[float]] = {name: [] for name in ("gamma1", "gamma2", "error", "gap")}
+        points = self._grid(engine, shown, graphs, units) if self.search == "grid" else None
         with warnings.catch_warnings():
             # cv_results_ has the gap of every pair; only the last fit need reach it.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            for point in _walk(engine, shown, graphs, *grids):
-                error = float(np.mean(np.abs(Xc - point.solution.U)[hidden]))
-                for name, value in zip(results, (point.gamma1, point.gamma2, error, point.solution.gap), strict=True):
-                    results[name].append(value)
+            if points is None:
+                self._walk_pairs(engine, Xc, shown, hidden, graphs, units, results)
+            for point in points or ():
+                _note(results, point, Xc, hidden)
         self.cv_results_ = {name: np.array(values) for name, values in results.items()}
         for i, unit in enumerate(units, start=1):
             self.cv_results_[f"multiple{i}"] = self.cv_results_[f"gamma{i}"] / (unit if unit > 0 else 1.0)
@@ -213,12 +235,42 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         best1, best2 = (float(self.cv_results_[f"multiple{i}"][self.best_index_]) for i in (1, 2))
         return best1, best2
 
+    def _grid(self, engine: Engine, shown: Array, graphs, units) -> Iterator[PathPoint]:
+        """Return the solutions for all pairs."""
+        grids = [
+            [unit * float(multiple) for multiple in multiples] if unit > 0 else [0.0]
+            for unit, multiples in zip(units, (self.multiples1, self.multiples2), strict=True)
+        ]
+        return _walk(engine, shown, graphs, *grids)
+
+    def _walk_pairs(self, engine: Engine, Xc: Array, shown: Array, hidden: Array, graphs, units, results) -> None:
+        """Note pairs on the way from the middle of the grid to the least error."""
+        start = [unit * float(np.median(m)) for unit, m in zip(units, (self.multiples1, self.multiples2), strict=True)]
+        last: dict[str, Any] = {"U": None}
+        options = {"tol": LOOSE_GAP, "max_iter": LOOSE_STEPS, "n_jobs": engine.model.n_jobs, "backend": engine.backend}
+
+        def error(i: int, j: int) -> float:
+            gammas = start[0] * FACTOR**i, start[1] * FACTOR**j
+            solution = solve(engine.problem(shown, graphs, gammas), U0=last["U"], **options)
+            last["U"] = solution.U
+            return _note(results, PathPoint(*gammas, solution), Xc, hidden)
+
+        walk(error, error(0, 0), both=start[1] > 0, most=MOST_PAIRS, gain=LEAST_GAIN)
+
     def _hide(self, Xc: Array) -> Array:
-        """Return a random share of the observed entries, never the last one of a row or column."""
+        """Return a random share of the observed entries, never the last one of a row or column.
+
+        Where missing entries lie in patches, each row hides what some other row misses: patches are predicted as
+        patches.
+        """
         seen = ~np.isnan(Xc)
         # A generator of another kind: numbers drawn from the same seed may have chosen what is missing.
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         hidden = seen & (rng.random(Xc.shape) < self.holdout)
+        beside = ~seen[:, 1:][~seen[:, :-1]]
+        if len(beside) > PATCH_ENTRIES and beside.mean() > max(PATCH, 2 * (~seen).mean()):
+            hidden = seen & ~seen[rng.permutation(len(seen))]
+            hidden[(seen & ~hidden).sum(axis=1) < LEAST_LEFT * seen.sum(axis=1)] = False
         hidden[(seen & ~hidden).sum(axis=1) == 0] = False
         hidden[:, (seen & ~hidden).sum(axis=0) == 0] = False
         return hidden

@@ -7,6 +7,7 @@ tight certificate; the whole search costs a few single fits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -76,6 +77,7 @@ class HeldoutSearch:
     def run(self) -> tuple[GraphSetting, Array]:
         """Return the best setting and what it predicts at the hidden cells."""
         self._weights: dict[str, list[sp.csr_array]] = {}
+        self._terms: dict = {}
         self._units: dict[tuple[str, int], float] = {}
         self._best: tuple[float, GraphSetting, Array, Array] | None = None
         errors = prediction_errors(self.X, self.shown, self.folds, self.neighbors)
@@ -128,6 +130,7 @@ class HeldoutSearch:
         predictor = GraphPredictor(
             self.weights(setting.metric), self.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2,
             self.folds, loss=setting.loss, delta=setting.delta, max_iter=steps, n_jobs=self.n_jobs,
+            terms=self._terms,
         )  # fmt: skip
         U = predictor.solve(self.X, self.shown, U0=U)
         at_hidden = U[self.hidden]
@@ -139,26 +142,53 @@ class HeldoutSearch:
 
     def _pattern(self, start: GraphSetting, *, steps: int, most: int = 10) -> None:
         """Walk over gammas in steps of `FACTOR` while a neighbour predicts better."""
-        seen = {(0, 0)}
-        at = (0, 0)
         assert self._best is not None
-        best, _, _, U = self._best
-        while len(seen) < most:
-            moved = None
-            for d1, d2 in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-                spot = (at[0] + d1, at[1] + d2)
-                if spot in seen or (d2 and start.gamma2 == 0) or len(seen) >= most:
-                    continue
-                seen.add(spot)
-                setting = replace(
-                    start, gamma1=start.gamma1 * FACTOR ** spot[0], gamma2=start.gamma2 * FACTOR ** spot[1]
-                )
-                self._evaluate(setting, steps, U)
-                if self._best[0] < best:
-                    best, U, moved = self._best[0], self._best[3], spot
-            if moved is None:
-                return
-            at = moved
+
+        def error(i: int, j: int) -> float:
+            assert self._best is not None
+            setting = replace(start, gamma1=start.gamma1 * FACTOR**i, gamma2=start.gamma2 * FACTOR**j)
+            self._evaluate(setting, steps, self._best[3])
+            return self.results[-1]["error"]
+
+        walk(error, self._best[0], both=start.gamma2 > 0, most=most)
+
+
+def walk(
+    error: Callable[[int, int], float], first: float, *, both: bool = True, most: int = 10, gain: float = 0.0
+) -> tuple[int, int]:
+    """Return the spot of a grid with the least error, found by steps to better neighbours.
+
+    Parameters
+    ----------
+    error : callable
+        Takes two whole numbers to the error at that spot; called once a spot.
+    first : float
+        The error at (0, 0), where the walk starts.
+    both : bool, default=True
+        Whether the second number may change, too.
+    most : int, default=10
+        Spots to look at, the first included.
+    gain : float, default=0
+        Relative gain that a step must bring. Above 0 the walk is in a hurry: the first such step is taken, and the
+        next one looks the same way first.
+    """
+    seen, at, best = {(0, 0)}, (0, 0), first
+    ways = [(1, 0), (-1, 0), (0, 1), (0, -1)] if both else [(1, 0), (-1, 0)]
+    while True:
+        moved = None
+        for way in ways:
+            spot = (at[0] + way[0], at[1] + way[1])
+            if spot in seen or len(seen) >= most:
+                continue
+            seen.add(spot)
+            if (new := error(*spot)) < (1 - gain) * best:
+                best, moved = new, spot
+                if gain > 0:
+                    ways = [way, *(other for other in ways if other != way)]
+                    break
+        if moved is None:
+            return at
+        at = moved
 
 
 def typical_gamma(W: sp.csr_array, X: Array) -> float:

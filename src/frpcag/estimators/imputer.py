@@ -16,6 +16,11 @@ from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted
 
 Array = np.ndarray
 
+# Relative duality gap of the default model: a filled-in value needs no more digits.
+TOL = 3e-3
+# Multiples of the scale-free gammas from which they are searched.
+START = (0.1, 0.3)
+
 
 class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill in missing values with the clean part that :class:`FRPCAG` finds; gross errors do not spread.
@@ -62,7 +67,8 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         if self.estimator is not None:
             return clone(self.estimator)
         # Measured in docs/decisions/imputer.md.
-        return FRPCAGCV(FRPCAG(laplacian="combinatorial", n_neighbors=5, random_state=0), random_state=0)
+        model = FRPCAG(laplacian="combinatorial", n_neighbors=5, tol=TOL, random_state=0)
+        return FRPCAGCV(model, multiples1=START[:1], multiples2=START[1:], search="walk", random_state=0)
 
     def transform(self, X) -> Array:
         """Return ``X`` with its missing entries filled in; rows that were not in the training data too."""

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from frpcag.data.preprocess import restore, validate_matrix
 from frpcag.engines.base import call_on_rows
+from frpcag.estimators.frames import as_asked
 from frpcag.estimators.linked_rows import clean_rows
 from frpcag.runtime.memory import require_memory
 
@@ -55,14 +56,20 @@ class NewRowsMixin(TransformerMixin):
         return call_on_rows(self, "_transform_rows", X)
 
     def denoise(self, X):
-        """Return new rows cleaned against the fitted samples, in the units of ``X``."""
+        """Return new rows cleaned against the fitted samples, in the units of ``X``.
+
+        A frame if ``set_output`` says so.
+        """
         check_is_fitted(self)
-        return call_on_rows(self, "_denoise_rows", X)
+        return as_asked(self, call_on_rows(self, "_denoise_rows", X), X)
 
     def inverse_transform(self, X):
-        """Return the data, in the units of the training data, that the rows of an embedding stand for."""
+        """Return the data, in the units of the training data, that the rows of an embedding stand for.
+
+        A frame if ``set_output`` says so.
+        """
         check_is_fitted(self)
-        return call_on_rows(self, "_rows_of_embedding", X)
+        return as_asked(self, call_on_rows(self, "_rows_of_embedding", X), X)
 
     def _transform_rows(self, X) -> Array:
         origin = (self.mean_ - self.center_) / self.scale_

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.estimators.saved_checks import Check, Sizes, count, floats, number, one_of
+from frpcag.cells.blocks import N_DISTANCES
+from frpcag.estimators.saved_checks import Check, Sizes, count, floats, image_shape, number, one_of
 
 Array = np.ndarray
 
@@ -95,6 +96,23 @@ def nothing(name: str, value: Any, sizes: Sizes) -> None:
         raise ValueError(f"{name} is not empty")
 
 
+def repeats(name: str, value: Any, sizes: Sizes) -> None:
+    """Check overwriting values: scattered ones, and rectangles that fit into their image."""
+    listed(part("Repeat", "Block"))(name, value, sizes)
+    for one in value:
+        if type(one).__name__ == "Block":
+            inside = all(side <= whole for side, whole in zip(one.size, one.shape, strict=True))
+            if not inside or len(one.natural) != (N_DISTANCES if one.scale else sizes["p"]):
+                raise ValueError(f"{name} has a rectangle that does not fit into its image")
+
+
+def sides(name: str, value: Any, sizes: Sizes) -> None:
+    """Check the height and width of a rectangle."""
+    whole = isinstance(value, tuple) and len(value) == 2 and all(type(side) is int and side > 0 for side in value)
+    if not whole or value[0] * value[1] > sizes["p"]:
+        raise ValueError(f"{name} are no sides of a rectangle inside {sizes['p']} pixels")
+
+
 def errors(name: str, value: Any, sizes: Sizes) -> None:
     """Check a dict of numbers."""
     one_of(dict)(name, value, sizes)
@@ -124,8 +142,9 @@ PARTS: dict[str, Part] = {
             "columns_": part("ColumnPredictor"),
             "choice": part("Choice"),
             "mixture": part("Mixture"),
-            "repeats": listed(part("Repeat")),
+            "repeats": repeats,
             "scattered": one_of(bool),
+            "damage": floats("dp", least=0),
             "W2": weights,
             "n_jobs": jobs,
         },
@@ -194,6 +213,18 @@ PARTS: dict[str, Part] = {
             "width": number(least=_TINY),
             "share": number(least=0),
             "span": number(least=_TINY),
+        },
+    ),
+    "Block": Part(
+        f"{_CELLS}.blocks",
+        {
+            "value": number(),
+            "kind": word("rectangle"),
+            "size": sides,
+            "shape": image_shape,
+            "covered": number(least=0),
+            "natural": floats("g", least=_TINY),
+            "scale": number(least=0),
         },
     ),
     "Repeat": Part(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from frpcag.graphs.metric import METRICS, Metric, check_metric, sampled_rows
 from frpcag.graphs.neighbors import brute_force
 from frpcag.graphs.points import prepare_points
+from frpcag.runtime.arrays import is_tensor
 from frpcag.runtime.threads import block_pool
 
 # Rows whose entries are predicted, and neighbours that predict them.
@@ -37,7 +38,8 @@ def find_metric(metric: str, X: Any, *, n_jobs: int | None = None) -> Metric:
     if metric in ("euclidean", "l1"):
         return METRICS[metric](np.empty((0, 0)))
     rows = X[sampled_rows(X.shape[0])]
-    sample = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+    # On the host for every engine: the choice must not depend on where the rows are.
+    sample = rows.toarray() if sp.issparse(rows) else rows.cpu().numpy() if is_tensor(rows) else np.asarray(rows)
     return choose_metric(sample, n_jobs=n_jobs) if metric == "auto" else METRICS[metric](sample)
 
 

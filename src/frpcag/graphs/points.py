@@ -16,7 +16,7 @@ from scipy.linalg import eigh
 # faster.
 MAX_DIMENSION = 128
 # Points that the components are fitted on.
-_FITTED = 2000
+FITTED = 2000
 
 
 @dataclass(frozen=True)
@@ -190,13 +190,19 @@ def reduce_dimension(Z: NDArray[np.float32], *, rng: np.random.RandomState, run:
     n, p = Z.shape
     if p <= MAX_DIMENSION:
         return Z
-    sample = Z[rng.permutation(n)[:_FITTED]]
-    wide = p > len(sample)
+    basis = principal_directions(Z[rng.permutation(n)[:FITTED]])
+    return np.concatenate(run(lambda rows: Z[rows] @ basis, [slice(start, start + 512) for start in range(0, n, 512)]))
+
+
+def principal_directions(sample: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the directions that hold 90 % of the variance of centred points, as columns, at most `MAX_DIMENSION`."""
+    wide = sample.shape[1] > len(sample)
     gram = sample @ sample.T if wide else sample.T @ sample  # the smaller of the two
-    variance, vectors = eigh(gram, subset_by_index=(len(gram) - MAX_DIMENSION, len(gram) - 1))
+    most = min(MAX_DIMENSION, len(gram))
+    variance, vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))
     share = np.cumsum(variance[::-1]) / max(float(np.trace(gram)), np.finfo(np.float32).tiny)
-    d = min(MAX_DIMENSION, 1 + int(np.searchsorted(share, 0.9)))
+    d = min(most, 1 + int(np.searchsorted(share, 0.9)))
     basis = np.ascontiguousarray(vectors[:, ::-1][:, :d])
     if wide:
         basis = sample.T @ (basis / np.sqrt(np.maximum(variance[::-1][:d], np.finfo(np.float32).tiny)))
-    return np.concatenate(run(lambda rows: Z[rows] @ basis, [slice(start, start + 512) for start in range(0, n, 512)]))
+    return basis

@@ -2,7 +2,7 @@
 
 from frpcag.insight.alignment import alignment_ratio, graph_covariance, shape_interaction, vector_alignment
 from frpcag.insight.graph_quality import GraphQuality, graph_quality, neighbor_recall
-from frpcag.insight.outliers import OutlierShares, outlier_shares
+from frpcag.insight.outliers import OutlierShares, flagged_shares, outlier_shares
 from frpcag.insight.spectra import (
     attenuation,
     eigengaps,
@@ -22,6 +22,7 @@ __all__ = [
     "alignment_ratio",
     "attenuation",
     "eigengaps",
+    "flagged_shares",
     "frequency_energy",
     "graph_basis",
     "graph_covariance",

@@ -1,4 +1,8 @@
-"""Which samples and which features are bad: the share of entries that stand out in ``S``."""
+"""Which samples and which features are bad: the share of entries that stand out.
+
+A cleaner judges each entry by its prediction and gives a probability: those above one half stand out. Where only a
+decomposition is known, those stand out whose ``|S|`` is far above its mean, which finds gross errors only.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +20,27 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True, eq=False)
 class OutlierShares:
-    """Where the entries of ``S`` stand out.
+    """Where entries stand out.
 
     Parameters
     ----------
     threshold : float
-        What ``|S|`` must exceed.
+        What ``|S|``, or the probability of being wrong, must exceed.
     share : float
         Share of all entries that do.
     samples : ndarray of shape (n_samples,)
         Share of the entries of each sample.
     features : ndarray of shape (n_features,)
         Share of the entries of each feature.
+    in_units : bool
+        Whether the columns were divided by units of their own.
     """
 
     threshold: float
     share: float
     samples: Array
     features: Array
+    in_units: bool = False
 
     def worst_samples(self, n: int) -> Array:
         """Return the ``n`` samples with the most outlying entries, worst first."""
@@ -44,7 +51,7 @@ class OutlierShares:
         return np.argsort(-self.features, kind="stable")[:n]
 
 
-def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares:
+def outlier_shares(S: Array, *, threshold: float | None = None, units: Array | None = None) -> OutlierShares:
     """Count the entries of ``S`` that stand out, for each sample and each feature.
 
     Parameters
@@ -54,6 +61,8 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
     threshold : float, optional
         An entry stands out when ``|S|`` is above this. By default six times the mean of ``|S|``, far above the small
         residues that noise leaves everywhere.
+    units : ndarray of shape (n_features,), optional
+        What the columns of ``S`` are divided by first, where they have different units; the threshold is then in these.
 
     Returns
     -------
@@ -74,12 +83,37 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
         raise ValueError(f"S has shape {S.shape}; it must be (n_samples, n_features); pass a matrix.")
     n, p = S.shape
     blocks = [slice(start, start + max(1, _BLOCK // p)) for start in range(0, n, max(1, _BLOCK // p))]
+    unit = np.ones(p) if units is None else np.asarray(units)
     if threshold is None:
-        total = sum(float(np.abs(S[rows]).sum(dtype=np.float64)) for rows in blocks)
+        total = sum(float(np.abs(S[rows] / unit).sum(dtype=np.float64)) for rows in blocks)
         threshold = STANDS_OUT * total / S.size
     samples, features = np.zeros(n), np.zeros(p)
     for rows in blocks:
-        out = np.abs(S[rows]) > threshold
-        samples[rows] = out.mean(axis=1)
-        features += out.sum(axis=0)
-    return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n)
+        part = flagged_shares(np.abs(S[rows] / unit) > threshold)
+        samples[rows] = part.samples
+        features += part.features * len(part.samples)
+    return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n, units is not None)
+
+
+def flagged_shares(flags: Array, *, threshold: float = 0.5) -> OutlierShares:
+    """Return the shares of flagged entries, for each sample and each feature.
+
+    Parameters
+    ----------
+    flags : bool ndarray of shape (n_samples, n_features)
+        Entries that stand out, such as those that a :class:`~frpcag.RobustGraphCleaner` takes for wrong.
+    threshold : float, default=0.5
+        What they exceed: a probability of one half.
+
+    Returns
+    -------
+    OutlierShares
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.insight import flagged_shares
+    >>> flagged_shares(np.array([[True, False], [False, False]])).share
+    0.25
+    """
+    return OutlierShares(float(threshold), float(flags.mean()), flags.mean(axis=1), flags.mean(axis=0))

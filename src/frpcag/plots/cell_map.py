@@ -8,7 +8,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.patches import Patch
 
@@ -16,8 +15,10 @@ from frpcag.plots.style import TEXT_SIZE, axes_or_new, dress
 
 Array = np.ndarray
 
-# Too low in blues, too high in reds. The palest step is far from the ground, so that every flagged cell is seen.
+COLOURS = "cell map"
+# Too low in blues, too high in reds. The faintest step is far from the ground, so that every flagged cell is seen.
 _LOW, _HIGH = ("#7FB2DC", "#2C7BBF", "#0B3C7A"), ("#F4A582", "#D6463C", "#7F0F20")
+_LOW_ON_DARK, _HIGH_ON_DARK = ("#2F6396", "#4A9FE0", "#C4E4FF"), ("#98402F", "#F0714F", "#FFDCCB")
 _GROUND, _MISSING = (0.55, 0.55, 0.55, 0.08), (0.55, 0.55, 0.55, 0.45)
 _LINES = (0.55, 0.55, 0.55, 0.25)
 # The colours end at this percentile of the sizes that are drawn: one gross error does not pale the others.
@@ -94,10 +95,9 @@ def plot_cell_map(
     flagged = _any(wrong, tops, lefts)
     limit = _limit(shown[flagged])
     extent = (-0.5, D.shape[1] - 0.5, len(D) - 0.5, -0.5)
-    colours, norm = _colours(), Normalize(-limit, limit)
-    ax.imshow(
-        np.ma.masked_array(shown, ~flagged), cmap=colours, norm=norm, aspect="auto", extent=extent,
-        interpolation="nearest", zorder=1,
+    image = ax.imshow(
+        np.ma.masked_array(shown, ~flagged), cmap=colours(), norm=Normalize(-limit, limit), aspect="auto",
+        extent=extent, interpolation="nearest", zorder=1,
     )  # fmt: skip
     ax.set_facecolor(_GROUND)
     gaps = _any(missing, tops, lefts) & ~flagged
@@ -110,7 +110,7 @@ def plot_cell_map(
             frameon=False, fontsize=TEXT_SIZE - 1, borderpad=0, borderaxespad=0.3, handlelength=1,
         )  # fmt: skip
     _lines_between(ax, D.shape, height, width)
-    _bar(ax, norm, colours, scaled=scale is not None, more=float(np.abs(D[wrong]).max(initial=0)) > limit)
+    _bar(ax, image, scaled=scale is not None, more=float(np.abs(D[wrong]).max(initial=0)) > limit)
     word = ", sorted" if order == "similarity" and wrong.any() else ""
     dress(ax, xlabel=f"feature{word}", ylabel=f"sample{word}", grid=False)
     ax.spines[["top", "right"]].set_visible(True)
@@ -219,9 +219,18 @@ def _limit(shown: Array) -> float:
     return float(np.percentile(np.abs(shown), _LIMIT)) or 1.0 if shown.size else 1.0
 
 
-def _colours() -> Colormap:
-    ends = [*zip((0.0, 0.3, 0.5), _LOW[::-1], strict=True), *zip((0.5, 0.7, 1.0), _HIGH, strict=True)]
-    return LinearSegmentedColormap.from_list("cell map", ends, N=512).with_extremes(bad=(0, 0, 0, 0))
+def colours(*, dark: bool = False) -> Colormap:
+    """Return the colours of the map, for a light or a dark ground.
+
+    Examples
+    --------
+    >>> from frpcag.plots.cell_map import colours
+    >>> colours().name
+    'cell map'
+    """
+    low, high = (_LOW_ON_DARK, _HIGH_ON_DARK) if dark else (_LOW, _HIGH)
+    ends = [*zip((0.0, 0.3, 0.5), low[::-1], strict=True), *zip((0.5, 0.7, 1.0), high, strict=True)]
+    return LinearSegmentedColormap.from_list(COLOURS, ends, N=512).with_extremes(bad=(0, 0, 0, 0))
 
 
 def _lines_between(ax: Axes, shape: tuple[int, int], height: int, width: int) -> None:
@@ -232,10 +241,8 @@ def _lines_between(ax: Axes, shape: tuple[int, int], height: int, width: int) ->
         ax.vlines(np.arange(p - 1) + 0.5, -0.5, n - 0.5, colors=[_LINES], linewidths=0.6, zorder=2)
 
 
-def _bar(ax: Axes, norm: Normalize, colours: Colormap, *, scaled: bool, more: bool) -> None:
-    bar = ax.figure.colorbar(
-        ScalarMappable(norm, colours), ax=ax, fraction=0.05, pad=0.02, extend="both" if more else "neither"
-    )
+def _bar(ax: Axes, image: Any, *, scaled: bool, more: bool) -> None:
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02, extend="both" if more else "neither")
     bar.set_label("deviation / spread of the feature" if scaled else "deviation", fontsize=TEXT_SIZE)
     bar.ax.tick_params(labelsize=TEXT_SIZE - 1)
     bar.outline.set_visible(False)

@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frpcag.insight import shape_interaction
+from frpcag.report.cells import Cells
 from frpcag.report.diagnostics import Diagnostics, corruption, shown_samples
 from frpcag.report.fit import Fit
 
 LIGHT, DARK = "light", "dark"
+# Plots of a section of their own.
+CELL_PLOTS = ("cells",)
 # Dots per inch: a figure of one column is 560 dots wide.
 _DPI = 160
 # Points of a scatter: more only hide each other.
@@ -57,6 +60,7 @@ def draw_figures(
     *,
     themes: Sequence[str] = (LIGHT, DARK),
     only: Collection[str] | None = None,
+    leave: Collection[str] = (),
     check: Callable[[], None] = lambda: None,
 ) -> list[Picture]:
     """Draw what a fit and its diagnostics have to show.
@@ -70,6 +74,8 @@ def draw_figures(
         Which variants to make.
     only : collection of str, optional
         Names of the plots to draw; all by default.
+    leave : collection of str
+        Names of plots not to draw.
     check : callable
         Called before each plot; it may raise to end the work.
 
@@ -83,7 +89,7 @@ def draw_figures(
     plans = [*_basics(fit, numbers), *(_diagnostics(fit, numbers) if numbers is not None else ())]
     pictures = []
     for plan in plans:
-        if only is not None and plan.name not in only:
+        if plan.name in leave or (only is not None and plan.name not in only):
             continue
         check()
         pictures.append(Picture(plan.name, plan.title, plan.caption, _images(plan.draw, themes)))
@@ -102,6 +108,17 @@ class _Plan(NamedTuple):
 def _basics(fit: Fit, numbers: Diagnostics | None) -> Iterator[_Plan]:
     from frpcag import plots
 
+    if fit.cells is not None:
+        cells = fit.cells
+        names = {"feature_names": fit.feature_names, "sample_names": fit.sample_names}
+        yield _Plan(
+            "cells",
+            "Cell map",
+            "Samples down, features across: cells that are probably wrong, red where too high, blue where too low. "
+            "Samples and features with the same wrong cells lie side by side. "
+            "A stripe down is a bad sensor, a stripe across a bad sample.",
+            partial(_cell_map, cells, **names),
+        )
     if fit.embedding is not None:
         at = np.unique(np.linspace(0, fit.n_samples - 1, min(fit.n_samples, _MAX_POINTS)).astype(int))
         labels = None if fit.labels is None else fit.labels[at]
@@ -134,6 +151,8 @@ def _basics(fit: Fit, numbers: Diagnostics | None) -> Iterator[_Plan]:
             "Share of the pixels that are foreground in each frame.",
             partial(plots.plot_outlier_shares, corruption(fit).samples, numbers=fit.numbers, xlabel="frame"),
         )
+        return
+    if fit.cells is not None:
         return
     yield _Plan(
         "outliers",
@@ -196,6 +215,18 @@ def _diagnostics(fit: Fit, numbers: Diagnostics) -> Iterator[_Plan]:
         )
 
 
+def _cell_map(cells: Cells, **names: Any) -> Any:
+    """Draw a cell map as wide as its features need, and no higher than a screen."""
+    import matplotlib.pyplot as plt
+
+    from frpcag import plots
+
+    n, p = cells.deviation.shape
+    size = (np.clip(0.17 * p + 1.8, 4.5, 7.0), np.clip(0.13 * n + 1.2, 2.4, 5.0))
+    _, ax = plt.subplots(figsize=size, layout="constrained")
+    return plots.plot_cell_map(cells.deviation, cells.probability, scale=cells.scale, ax=ax, **names)
+
+
 def _spectra(sigma_U: np.ndarray, sigma_X: np.ndarray | None) -> Any:
     from frpcag import plots
 
@@ -228,7 +259,12 @@ def _images(draw: Callable[[], Any], themes: Sequence[str]) -> dict[str, str]:
 
 def _repaint(figure: Any) -> None:
     """Give a figure light ink, a dark grid, and colours that stand out from a dark ground."""
+    from frpcag.plots import cell_map
+
     for ax in figure.axes:
+        for image in ax.images:
+            if image.get_cmap().name == cell_map.COLOURS:
+                image.set_cmap(cell_map.colours(dark=True))
         ax.tick_params(which="both", colors=_INK)
         for spine in ax.spines.values():
             spine.set_edgecolor(_INK)

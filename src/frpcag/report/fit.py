@@ -11,7 +11,9 @@ import numpy as np
 
 from frpcag.graphs import Graph
 from frpcag.insight import OutlierShares
+from frpcag.linalg.spreads import column_units
 from frpcag.problem import Problem
+from frpcag.report.cells import Cells
 
 Array = np.ndarray
 
@@ -70,6 +72,8 @@ class Fit:
     n_neighbors : int
     labels : ndarray of shape (n_samples,), optional
     feature_names : sequence of str, optional
+    sample_names : sequence of str, optional
+        The ids of the samples.
     feature_shape : (int, int), optional
         Height and width of the image behind a row.
     pictures : Pictures, optional
@@ -78,6 +82,8 @@ class Fit:
         What the samples are called, where they are but some frames of a video; 0, 1, ... by default.
     shares : OutlierShares, optional
         Where entries stand out, if that is known from elsewhere (the masks of a video); else from ``S``.
+    cells : Cells, optional
+        What a cleaner says of every cell; then ``U`` is the cleaned table and ``S`` what was taken off it.
     lines : sequence of str, optional
         Sentences for the summary instead of the usual ones.
     certificate : mapping
@@ -110,10 +116,12 @@ class Fit:
     n_neighbors: int = 10
     labels: Array | None = None
     feature_names: Sequence[str] | None = None
+    sample_names: Sequence[str] | None = None
     feature_shape: tuple[int, int] | None = None
     pictures: Pictures | None = None
     numbers: Sequence[int] | None = None
     shares: OutlierShares | None = None
+    cells: Cells | None = None
     lines: Sequence[str] | None = None
     certificate: Mapping[str, Any] = field(default_factory=dict)
     history: Mapping[str, Any] | None = None
@@ -162,6 +170,32 @@ class Fit:
         }
         return cls(**{**fields, **more})
 
+    @classmethod
+    def of_cleaner(cls, model: Any, **more: Any) -> Fit:
+        """Return what a fitted :class:`~frpcag.RobustGraphCleaner` holds; ``more`` overrides or adds fields."""
+        cells, shape = Cells.of_model(model), model.feature_shape_
+        X = model.predicted_ + model.deviation_
+        names = getattr(model, "feature_names_in_", None)
+        changed = np.where(model.outliers_, X - model.cleaned_, 0)
+        fields = {
+            "U": model.cleaned_,
+            "S": changed,
+            "title": type(model).__name__,
+            "embedding": model.estimator_.embedding_,
+            "singular_values": model.estimator_.singular_values_,
+            "no_graphs": "they belong to the fit of the cleaned data; call estimator_.report",
+            "has_missing": bool(cells.n_filled),
+            "feature_names": None if names is None else list(names),
+            "shares": cells.shares,
+            "cells": cells,
+            "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+        }
+        if shape is not None:
+            stacks = {"as given": X, "found wrong": changed, "cleaned": model.cleaned_}
+            images = {title: rows.reshape(-1, *shape) for title, rows in stacks.items()}
+            fields["pictures"] = Pictures(images, signed=("found wrong",))
+        return cls(**{**fields, **more})
+
     @property
     def n_samples(self) -> int:
         """Rows."""
@@ -194,6 +228,12 @@ class Fit:
             loss=self.loss,
             huber_delta=self.huber_delta,
         )
+
+    @cached_property
+    def units(self) -> Array | None:
+        """What the columns are divided by to compare their corruptions; None if they share a unit."""
+        rows = np.unique(np.linspace(0, self.n_samples - 1, min(self.n_samples, 500)).astype(int))
+        return column_units(np.asarray(self.U[rows] + self.S[rows]))
 
     @cached_property
     def clean(self) -> Array:

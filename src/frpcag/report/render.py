@@ -13,13 +13,14 @@ from typing import Any
 import jinja2
 
 from frpcag.report import words
+from frpcag.report.cells import percent
 from frpcag.report.diagnostics import corruption, diagnose
-from frpcag.report.figures import DARK, LIGHT, draw_figures
+from frpcag.report.figures import CELL_PLOTS, DARK, LIGHT, draw_figures
 from frpcag.report.fit import Fit
 from frpcag.report.pictures import MAX_PICTURES, picture_browser
 from frpcag.runtime.atomic import atomic_file
 
-SECTIONS = ("summary", "browser", "tables", "plots", "theory", "about")
+SECTIONS = ("summary", "cells", "browser", "tables", "plots", "theory", "about")
 
 
 def render_report(fit: Fit, *, explorer: Mapping[str, Any] | None = None) -> str:
@@ -47,19 +48,21 @@ def render_report(fit: Fit, *, explorer: Mapping[str, Any] | None = None) -> str
     >>> "<b>sensors</b>" in page, "&lt;b&gt;sensors" in page
     (False, True)
     """
-    css, js = (_file(name) for name in ("style.css", "page.js"))
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(
-            title=fit.title,
-            sections=render_sections(fit),
-            css=css,
-            js=js,
-            policy=_policy(css, js, live=explorer is not None),
-            explorer=explorer,
-        )
+    live = explorer is not None
+    return page_from(
+        "page.html",
+        live=live,
+        title=fit.title,
+        cells=fit.cells is not None,
+        sections=render_sections(fit, live=live),
+        explorer=explorer,
     )
+
+
+def page_from(template: str, *, live: bool = False, **context: Any) -> str:
+    """Return a page from a template, with the styles and the script that its policy allows."""
+    css, js = (_file(name) for name in ("style.css", "page.js"))
+    return _templates().get_template(template).render(css=css, js=js, policy=_policy(css, js, live=live), **context)
 
 
 def render_sections(
@@ -69,6 +72,7 @@ def render_sections(
     themes: Sequence[str] = (LIGHT, DARK),
     max_pictures: int = MAX_PICTURES,
     check: Callable[[], None] = lambda: None,
+    live: bool = False,
 ) -> dict[str, str]:
     """Return the HTML of parts of the page by their names.
 
@@ -83,6 +87,8 @@ def render_sections(
         In the browser.
     check : callable
         Called now and then; it may raise to end the work.
+    live : bool
+        The page can ask for a cell map that is not there yet.
 
     Returns
     -------
@@ -90,15 +96,21 @@ def render_sections(
     """
     shares = corruption(fit)
     numbers = diagnose(fit) if {"plots", "theory"} & set(names) else None
-    context: dict[str, Any] = {"fit": fit, "percent": words.percent}
+    context: dict[str, Any] = {"fit": fit, "percent": percent}
     if "summary" in names:
         context["lines"] = words.summary(fit, shares)
+    if "cells" in names:
+        context |= {
+            "live": live,
+            "cell_lines": [] if "summary" in names or fit.cells is None else words.summary(fit, shares),
+        }
+        context["cell_map"] = draw_figures(fit, None, themes=themes, only=CELL_PLOTS, check=check)
     if "browser" in names:
         context["browser"] = picture_browser(fit, shares, limit=max_pictures)
     if "tables" in names:
         context["samples"], context["features"] = words.worst_samples(fit, shares), words.worst_features(fit, shares)
     if "plots" in names:
-        context["figures"] = draw_figures(fit, numbers, themes=themes, check=check)
+        context["figures"] = draw_figures(fit, numbers, themes=themes, leave=CELL_PLOTS, check=check)
     if "theory" in names:
         context["theory"] = words.theory(fit, numbers) if numbers is not None else []
     if "about" in names:
@@ -138,6 +150,8 @@ def _asked(fit: Fit) -> dict[str, Any]:
     names = {"gamma1": "gamma1 as asked", "gamma2": "gamma2 as asked"}
     asked = {names.get(name, name): value for name, value in fit.parameters.items() if name != "callback"}
     used = {"gamma1": fit.gamma1} if fit.is_video else {"gamma1": fit.gamma1, "gamma2": fit.gamma2}
+    if fit.cells is not None:  # they were searched for, and chosen more than once
+        return asked
     return {**used, **asked}
 
 

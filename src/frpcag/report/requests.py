@@ -59,10 +59,10 @@ class RequestHandler(BaseHTTPRequestHandler):
             self._json(404, {"error": "there is nothing here; open the address that frpcag explore printed."})
 
     def do_POST(self) -> None:
-        """Answer a move of the sliders."""
+        """Answer a move of the sliders, or the question for wrong cells."""
         if self._refused():
             return
-        action = next((name for name in ("solve", "diagnose") if self._asks_for(name)), None)
+        action = next((name for name in ("solve", "diagnose", "cells") if self._asks_for(name)), None)
         if action is None:
             self._json(404, {"error": "there is nothing here."})
             return

@@ -6,7 +6,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from http.server import ThreadingHTTPServer
 from threading import Condition, Lock
 from time import monotonic
@@ -45,6 +45,10 @@ class Session(Protocol):
         """Return the sections that take longer, for the same move."""
         ...
 
+    def cells(self, move: dict[str, Any], drawing: AbstractContextManager) -> dict[str, Any]:
+        """Return the section about wrong cells, which no move changes; draw it within ``drawing``, others draw too."""
+        ...
+
 
 class ExplorerServer(ThreadingHTTPServer):
     """Serves one session at ``address``, to pages of its own only.
@@ -57,7 +61,7 @@ class ExplorerServer(ThreadingHTTPServer):
     Parameters
     ----------
     session : Session
-        The work; called by one thread at a time.
+        The work; called by one thread at a time, and by one more for the wrong cells.
     port : int, default=0
         Where to listen; 0 picks a free one.
     """
@@ -70,7 +74,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.session = session
         self.secret = secrets.token_urlsafe(24)
         self._page: bytes | None = None
-        self._working, self._counting = Lock(), Lock()
+        self._working, self._counting, self._finding = Lock(), Lock(), Lock()
         self._latest, self._ending = 0, False
         # When each connection was opened, and those whose request is still coming in.
         self._open: dict[socket.socket, float] = {}
@@ -175,6 +179,13 @@ class ExplorerServer(ThreadingHTTPServer):
         if type(ticket) is not int:
             raise ValueError("ticket is missing; send the one that solve gave.")
         return self._work(self.session.diagnose, move, ticket)
+
+    def cells(self, move: dict[str, Any]) -> dict[str, Any]:
+        """Find wrong cells; whoever asks again waits for the first answer."""
+        with self._finding:
+            if self._ending:
+                raise Superseded
+            return self.session.cells(move, self._working)
 
     def _work(self, work: Callable, move: dict[str, Any], ticket: int) -> dict[str, Any]:
         def check() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from frpcag.insight import OutlierShares
+from frpcag.report.cells import count_of, percent, sentences
 from frpcag.report.diagnostics import Diagnostics, GraphNumbers
 from frpcag.report.fit import Fit
 
 # Rows of the tables of corrupted samples and features.
 MAX_ROWS = 50
+_GROSS_ONLY = "This shows gross errors only; frpcag clean judges every cell."
 
 
 def summary(fit: Fit, shares: OutlierShares) -> list[str]:
@@ -31,26 +34,34 @@ def summary(fit: Fit, shares: OutlierShares) -> list[str]:
     """
     if fit.lines is not None:
         return list(fit.lines)
+    if fit.cells is not None:
+        return sentences(fit.cells, partial(sample_name, fit), partial(feature_name, fit))
     size = f"{fit.n_samples} samples with {fit.n_features} features"
     rank = ""
     if fit.singular_values is not None:
         least = "at least " if len(fit.singular_values) == fit.max_components else ""
-        rank = f" with {least}{_count(len(fit.singular_values), 'component')}"
+        rank = f" with {least}{count_of(len(fit.singular_values), 'component')}"
     lines = [f"{size} were split into a clean part{rank} and sparse corruptions, X = U + S."]
     if fit.certificate:
         lines.append(certificate(fit.certificate))
     if shares.share > 0:
         sample, feature = int(shares.worst_samples(1)[0]), int(shares.worst_features(1)[0])
         lines.append(
-            f"{percent(shares.share)} of the entries stand out (|S| > {shares.threshold:.3g}, six times the mean). "
-            f"Worst sample: {sample} ({percent(shares.samples[sample])} of its entries); worst feature: "
-            f"{feature_name(fit, feature)} ({percent(shares.features[feature])})."
+            f"{percent(shares.share)} of the entries stand out ({_rule(shares)}, six times the mean). "
+            f"Worst sample: {sample_name(fit, sample)} ({percent(shares.samples[sample])} of its entries); "
+            f"worst feature: {feature_name(fit, feature)} ({percent(shares.features[feature])}). {_GROSS_ONLY}"
         )
     else:
-        lines.append("No entry stands out: S is small everywhere.")
+        lines.append(f"No entry stands out: S is small everywhere. {_GROSS_ONLY}")
     if fit.has_missing:
         lines.append("Missing entries were predicted; they show no corruption.")
     return lines
+
+
+def _rule(shares: OutlierShares) -> str:
+    if shares.in_units:
+        return f"|S| above {shares.threshold:.3g} of the spread of its column"
+    return f"|S| > {shares.threshold:.3g}"
 
 
 def certificate(proof: Mapping[str, Any]) -> str:
@@ -69,17 +80,17 @@ def certificate(proof: Mapping[str, Any]) -> str:
     }.get(str(proof.get("status")), "")
     return (
         f"The result is proved to be within {percent(proof['relative_gap'])} of the optimum ({percent(proof['tol'])} "
-        f"were asked for), after {_count(proof['n_iter'], 'step')}{end}."
+        f"were asked for), after {count_of(proof['n_iter'], 'step')}{end}."
     )
 
 
 def worst_samples(fit: Fit, shares: OutlierShares) -> list[dict[str, Any]]:
-    """Return a row for each of the most corrupted samples: number, label, share, mean and largest ``|S|``."""
+    """Return a row for each of the most corrupted samples: number, id, label, share, mean and largest ``|S|``."""
     rows = []
     for i in shares.worst_samples(MAX_ROWS):
         size = np.abs(fit.S[i])
         label = None if fit.labels is None else str(fit.labels[i])
-        rows.append(_row(fit.number(i), label, shares.samples[i], size))
+        rows.append(_row(fit.number(i), label, shares.samples[i], size, title=sample_name(fit, int(i))))
     return rows
 
 
@@ -132,14 +143,14 @@ def theory(fit: Fit, numbers: Diagnostics) -> list[tuple[str, str, str]]:
     return rows
 
 
+def sample_name(fit: Fit, i: int) -> str:
+    """Return a sample's id, or its number."""
+    return str(fit.sample_names[i]) if fit.sample_names is not None else str(fit.number(i))
+
+
 def feature_name(fit: Fit, j: int) -> str:
     """Return a feature's name, or its number."""
     return str(fit.feature_names[j]) if fit.feature_names is not None else str(j)
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent, with two digits that count."""
-    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
 
 
 def table_of(values: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -159,7 +170,7 @@ def _graph_rows(word: str, found: GraphNumbers) -> list[tuple[str, str, str]]:
     rows = [
         (
             f"graph of {word}",
-            f"{quality.n_edges} edges, {_count(quality.n_components, 'component')}",
+            f"{quality.n_edges} edges, {count_of(quality.n_components, 'component')}",
             f"{low} to {high} neighbours a node, {middle} in the middle"
             + (f"; {quality.n_isolated} nodes without any" if quality.n_isolated else ""),
         ),
@@ -181,10 +192,6 @@ def _graph_rows(word: str, found: GraphNumbers) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _row(number: int, name: str | None, share: float, size: np.ndarray) -> dict[str, Any]:
+def _row(number: int, name: str | None, share: float, size: np.ndarray, *, title: str = "") -> dict[str, Any]:
     mean, top = float(size.mean(dtype=np.float64)), float(size.max())
-    return {"number": number, "name": name, "share": float(share), "mean": mean, "largest": top}
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}{'' if n == 1 else 's'}"
+    return {"number": number, "title": title, "name": name, "share": float(share), "mean": mean, "largest": top}

@@ -55,7 +55,7 @@ def openmp_after_fork() -> Iterator[None]:
 
 
 @contextmanager
-def _single_threaded_blas() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS at one thread, then give it back the number it had.
 
     The number belongs to the process. Two threads that both set and restore it would, when they overlap,
@@ -91,6 +91,10 @@ def block_pool(
     ...     run(lambda block: block + 1, range(3))
     [1, 2, 3]
     """
+    if count_threads(n_jobs) == 1:  # no thread to start; the caller's own OpenMP limit is left alone
+        with single_threaded_blas():
+            yield lambda function, blocks: [function(block) for block in blocks]
+        return
     workers = ThreadPoolExecutor(count_threads(n_jobs), initializer=_limit_openmp_of_this_thread)
-    with _single_threaded_blas(), workers as pool:
+    with single_threaded_blas(), workers as pool:
         yield lambda function, blocks: list(pool.map(function, blocks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from sklearn.utils import check_random_state
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs.blocks.cells import order_rows
 from frpcag.graphs.blocks.graph import BlockGraph
+from frpcag.graphs.metric import EUCLIDEAN, Metric, mean_deviation, sampled_rows
+from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.robust_candidates import map_width
 from frpcag.linalg.row_blocks import Halo, LocalGraph
 from frpcag.runtime.checkpoint import Checkpoint
 from frpcag.runtime.digest import content_digest
@@ -93,8 +97,12 @@ def prepare(
     *,
     unit: float,
     ordered: bool,
+    width: float | None,
 ) -> BlockRows:
-    """Centre and scale, and bring neighbouring rows together where they are to be ordered."""
+    """Centre and scale, and bring neighbouring rows together where they are to be ordered.
+
+    Rows that are near by a robust metric are brought together where `choose_metric` gives a ``width``.
+    """
     cluster = current_cluster()
     seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
     centred = cluster.map(_centred, [(chunk, mean, std, dtype) for chunk in chunks], [None for _ in chunks])
@@ -106,9 +114,29 @@ def prepare(
         return BlockRows(layout, layout.map(_same, centred), ids, shape, dtype, seed=seed, unit=unit)
     if unit != 1.0:
         centred = cluster.map(_times, [(part, 1 / unit) for part in centred], [None for _ in chunks])
-    layout, X, ids, visits, cells = order_rows(cluster, centred, sizes, n_blocks=len(chunks), seed=seed)
+    width = None if width is None else width / unit
+    layout, X, ids, visits, cells = order_rows(cluster, centred, sizes, n_blocks=len(chunks), seed=seed, width=width)
     X = X if unit == 1.0 else layout.map(_times, X, [unit for _ in X])
     return BlockRows(layout, X, ids, shape, dtype, visits, cells, seed, unit)
+
+
+def choose_metric(
+    model: Any, chunks: Sequence[Any], sizes: Sequence[int], dtype: np.dtype, mean: Array, std: Array
+) -> tuple[Metric, float | None]:
+    """Return the metric of the sample graph, from the rows that every engine looks at.
+
+    Of a robust metric also the width of the map in which rows are near that are so by the metric.
+    """
+    if model.metric == "euclidean":
+        return EUCLIDEAN, None
+    cluster = current_cluster()
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    rows = sampled_rows(int(starts[-1]))
+    inside = [rows[(rows >= a) & (rows < b)] - a for a, b in pairwise(starts)]
+    tasks = [(chunk, at, mean, std, dtype) for chunk, at in zip(chunks, inside, strict=True)]
+    sample = np.concatenate(cluster.gather(cluster.map(_centred_rows, tasks, [None for _ in chunks])))
+    metric = find_metric(model.metric, sample, n_jobs=model.n_jobs)
+    return metric, None if metric.euclidean else map_width(metric.cut, mean_deviation(sample))
 
 
 def save_prepared(store: Checkpoint, rows: BlockRows) -> None:
@@ -117,7 +145,7 @@ def save_prepared(store: Checkpoint, rows: BlockRows) -> None:
     parts = [None for _ in layout.sizes] if graph is None else graph.parts
     note: dict[str, Any] = {"sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype), "graph": None}
     if graph is not None:
-        names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall")
+        names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall", "metric")
         note["graph"] = {name: getattr(graph, name) for name in names}
     store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts), step=0, note=note)
     kept = resume(store, layout.cluster)
@@ -192,6 +220,10 @@ def _centred(chunk: Array, mean: Array, std: Array, dtype: np.dtype) -> Array:
         rows = slice(at, at + _ROWS)
         out[rows] = (chunk[rows] - mean) / std
     return out
+
+
+def _centred_rows(chunk: Array, rows: Array, mean: Array, std: Array, dtype: np.dtype) -> Array:
+    return _centred(chunk[rows], mean, std, dtype)
 
 
 def _pack(X: Array, ids: Array, part: LocalGraph | None) -> dict[str, Array]:

@@ -18,7 +18,15 @@ from frpcag.backends.dask import BlockProblem, DaskBackend, RowBlocks
 from frpcag.data.preprocess import check_range, check_shape, column_moments
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import Centred, Engine, Factors
-from frpcag.engines.dask.prepared import BlockRows, ChunkSums, fingerprint, prepare, resume, save_prepared
+from frpcag.engines.dask.prepared import (
+    BlockRows,
+    ChunkSums,
+    choose_metric,
+    fingerprint,
+    prepare,
+    resume,
+    save_prepared,
+)
 from frpcag.engines.gammas import (
     column_sums,
     csr_product,
@@ -35,6 +43,7 @@ from frpcag.graphs.blocks.graph import BlockGraph, given_graph, search_graph
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_n_neighbors
 from frpcag.graphs.laplacian import check_laplacian
+from frpcag.graphs.metric import EUCLIDEAN
 from frpcag.linalg.factorize import check_n_components, gram_factors, gram_sum, power_unit
 from frpcag.linalg.row_blocks import LocalGraph
 from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, restore_rows, row_blocks
@@ -47,6 +56,8 @@ Array = np.ndarray
 logger = logging.getLogger("frpcag")
 
 # Features beyond which their p x p products would not fit the client.
+# Rows that are looked at for the spreads of the columns.
+_LOOKED_AT = 500
 _MAX_FEATURES = 1 << 14
 _SEARCHES = ("auto", "exact", "approximate")
 
@@ -64,6 +75,7 @@ class DaskEngine(Engine):
         self.store: Checkpoint | None = None
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
+        self.metric = EUCLIDEAN
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a Dask array of row chunks; raise for what would fail later, before any work."""
@@ -79,11 +91,6 @@ class DaskEngine(Engine):
                 f"{_MAX_FEATURES}; reduce the features first, such as by a random projection."
             )
         check_n_components(model.n_components, n, p)
-        if model.metric != "euclidean" and isinstance(model.sample_graph, str):
-            raise ValueError(
-                f"metric={model.metric!r} is not done by backend='dask'; pass 'euclidean', or the robust graph of a "
-                "subsample as sample_graph."
-            )
         if model.n_refine != 0:
             raise ValueError(f"n_refine={model.n_refine!r} is not done by backend='dask'; pass 0 or fit a subsample.")
         self.given = self._given("sample_graph", n), self._given("feature_graph", p)
@@ -93,16 +100,26 @@ class DaskEngine(Engine):
                 check_n_neighbors(k if not isinstance(k, Integral) else min(k, n_nodes - 1), n_nodes, axis=axis)
         return dx
 
+    def some_rows(self, X: Any) -> Array:
+        """Return the first rows of ``X``, which lie in one chunk or a few."""
+        return np.asarray(X[:_LOOKED_AT].compute())
+
+    def clipped(self, low_rank: Any, solution: Any) -> Any:
+        """Return the clean part without what the solver left below zero."""
+        return low_rank.clip(0, None)
+
     def centre(self, X: Any) -> Centred:
         """Return the rows centred and scaled, neighbours near each other, and how they were centred and scaled."""
         model = self.model
         cluster = current_cluster()
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
         sums = ChunkSums(cluster, chunks, sizes)
-        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=model.center, scale=model.scale)
+        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
         with np.errstate(over="ignore", invalid="ignore"):
             largest = np.fmax(np.abs(sums.highest - mean), np.abs(sums.lowest() - mean)) / std
         check_range(largest, mean, std, dtype)
+        if model.nonnegative and (sums.lowest() < 0).any():
+            self.check_nonnegative(np.array([-1.0]))
         self.has_missing = sums.has_missing
         if self.backend.checkpoint is not None:
             mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
@@ -111,8 +128,10 @@ class DaskEngine(Engine):
         rows = None if self.store is None else resume(self.store, cluster)
         if rows is None:
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
-            ordered = self.given[0] is not None
-            rows = prepare(model, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered)
+            ordered, width = self.given[0] is not None, None
+            if isinstance(self.given[0], str):
+                self.metric, width = choose_metric(model, chunks, sizes, dtype, mean, std)
+            rows = prepare(model, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
         return Centred(rows, mean, std)
 
     def graph(self, basis: BlockRows, axis: int) -> Any:
@@ -256,7 +275,8 @@ class DaskEngine(Engine):
     def _sample_graph(self, rows: BlockRows) -> BlockGraph:
         given, model = self.given[0], self.model
         if isinstance(given, Graph):
-            known: dict[str, Any] = {"sigma": given.sigma, "normalized": given.normalized, "method": given.method}
+            names = ("sigma", "normalized", "method", "metric")
+            known: dict[str, Any] = {name: getattr(given, name) for name in names}
             return given_graph(rows.layout, rows.ids, given.weights, **known)
         graph = search_graph(
             rows.layout,
@@ -270,6 +290,7 @@ class DaskEngine(Engine):
             normalized=check_laplacian(model.laplacian),
             method=given,
             seed=rows.seed,
+            metric=self.metric._replace(cut=self.metric.cut / rows.unit),
         )
         return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from frpcag.graphs.inverted_lists import TRAINING_POINTS_PER_LIST, half_squared_norms, nearest, train_centroids
+from frpcag.graphs.robust_candidates import frequencies
 from frpcag.runtime.tasks import Cluster, Here, Layout, deal, exchange, split_rows, tree_sum
 from frpcag.runtime.threads import block_pool
 
@@ -19,6 +20,8 @@ _CELLS_PER_BLOCK, _MAX_CELLS = 16, 4096
 # Cells near a row whose blocks search neighbours for it, its own among them.
 N_VISITS = 6
 _ROWS_AT_A_TIME = 8192
+# Directions in which rows that are near by a robust metric are told from others.
+_MAPPED = 96
 
 
 @dataclass
@@ -45,7 +48,13 @@ class Cells:
 
 
 def order_rows(
-    cluster: Here | Cluster, chunks: Sequence[Any], sizes: Sequence[int], *, n_blocks: int, seed: int
+    cluster: Here | Cluster,
+    chunks: Sequence[Any],
+    sizes: Sequence[int],
+    *,
+    n_blocks: int,
+    seed: int,
+    width: float | None = None,
 ) -> tuple[Layout, list[Any], list[Any], list[Any], Cells | None]:
     """Move the rows to blocks of neighbouring cells.
 
@@ -57,6 +66,8 @@ def order_rows(
         Their numbers of rows.
     n_blocks : int
         Blocks wanted; there are fewer when the rows fall into fewer cells.
+    width : float, optional
+        Of the map of `frpcag.graphs.robust_candidates`, in which rows are then near that are so by a robust metric.
 
     Returns
     -------
@@ -76,9 +87,13 @@ def order_rows(
     n_cells = max(n_blocks, min(_CELLS_PER_BLOCK * n_blocks, n // 8, _MAX_CELLS))
     share = min(1.0, TRAINING_POINTS_PER_LIST * n_cells / n)
     anywhere = [None for _ in chunks]
-    samples = cluster.map(_sample, [(chunk, share, seed + i) for i, chunk in enumerate(chunks)], anywhere)
+    views = list(chunks)
+    if width is not None:
+        views = cluster.map(_mapped, [(chunk, width, seed) for chunk in chunks], anywhere)
+    samples = cluster.map(_sample, [(view, share, seed + i) for i, view in enumerate(views)], anywhere)
     centroids = cluster.submit(_train, samples, n_cells, seed)
-    near = cluster.map(_assign, [(chunk, centroids) for chunk in chunks], anywhere)
+    near = cluster.map(_assign, [(view, centroids) for view in views], anywhere)
+    del views
     counts = tree_sum(cluster, cluster.map(_count, [(labels, n_cells) for labels in near], anywhere))
     cells = group_cells(cluster.gather(centroids), counts, n_blocks)
     shared = cluster.submit(_same, cells)
@@ -141,6 +156,22 @@ def visitors(X: Array, visits: Array, ids: Array, cells: Cells, block: int, star
     away[:, 1:] &= blocks[:, 1:] != blocks[:, :-1]
     rows = np.nonzero(away)[0]
     return split_rows((X, start + np.arange(len(X))), rows, blocks[away], cells.n_blocks)
+
+
+def _mapped(chunk: Array, width: float, seed: int) -> Array:
+    """Return rows in the space of `frpcag.graphs.robust_candidates`, projected to a few directions at random."""
+    n, p = chunk.shape
+    rng = np.random.RandomState(seed % 2**32)
+    waves = frequencies(p, width, rng)
+    mixing = (rng.standard_normal((2 * p, _MAPPED)) / np.sqrt(_MAPPED)).astype(np.float32)
+    out = np.empty((n, _MAPPED), np.float32)
+    with block_pool(1):
+        for start in range(0, n, _ROWS_AT_A_TIME):
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            angles = np.asarray(chunk[rows], np.float32) * waves
+            mapped = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+            out[rows] = np.nan_to_num(mapped, copy=False, nan=0.0) @ mixing
+    return out
 
 
 def _sample(chunk: Array, share: float, seed: int) -> Array:

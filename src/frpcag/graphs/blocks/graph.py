@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from frpcag.graphs.blocks.cells import Cells, visitors
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
+from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors, query_neighbors
 from frpcag.graphs.weights import gaussian_weights
 from frpcag.linalg.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
@@ -49,6 +50,8 @@ class BlockGraph:
         Whether the Laplacian is the normalised one.
     recall : float
         Share of the nearest neighbours found, on some rows; NaN for a graph that was given.
+    metric : str or None
+        By which neighbours were found; None for a graph whose edges were given.
     """
 
     parts: list[Any]
@@ -61,6 +64,7 @@ class BlockGraph:
     method: str
     normalized: bool
     recall: float
+    metric: str | None = None
 
 
 def search_graph(
@@ -76,6 +80,7 @@ def search_graph(
     normalized: bool,
     method: str,
     seed: int,
+    metric: Metric = EUCLIDEAN,
 ) -> BlockGraph:
     """Build the k-NN graph of row blocks (Shahid et al. 2016, Sec. III).
 
@@ -97,6 +102,8 @@ def search_graph(
         Search inside a block.
     seed : int
         Of the approximate search.
+    metric : Metric, default=EUCLIDEAN
+        In the units of ``X``.
     """
     cluster, bounds, blocks = layout.cluster, layout.bounds, range(len(layout.sizes))
     starts = [int(start) for start in bounds[:-1]]
@@ -106,7 +113,7 @@ def search_graph(
         routed = layout.map(visitors, X, visits, ids, [shared for _ in blocks], blocks, starts)
         guests = exchange(cluster, routed, layout.homes)
         del routed
-    options = [(n_neighbors, method, seed) for _ in blocks]
+    options = [(n_neighbors, method, seed, metric) for _ in blocks]
     found = layout.map(_search, X, guests, [bounds for _ in blocks], blocks, options)
     del guests
     returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)
@@ -119,14 +126,14 @@ def search_graph(
     back = exchange(cluster, layout.map(_turn, weighted, [bounds for _ in blocks], starts), layout.homes)
     rows = layout.map(_adjacency, weighted, back, [bounds for _ in blocks], blocks)
     del weighted, back
-    recall = _recall(layout, X, edges, n_neighbors) if n_neighbors < bounds[-1] else 1.0
+    recall = _recall(layout, X, edges, n_neighbors, metric) if n_neighbors < bounds[-1] else 1.0
     logger.info(
         "sample graph over %d blocks: recall %.3f of the %d nearest neighbours, on %d rows compared with exact search",
         len(blocks), recall, n_neighbors, min(_CHECKED_ROWS, int(bounds[-1])),
     )  # fmt: skip
     n = int(bounds[-1])
     # Blocks see but part of the rows: the search is known to be exact where it was compared for all of them.
-    alone = len(blocks) == 1 and (choose_search(n, n_features) if method == "auto" else method)
+    alone = len(blocks) == 1 and (choose_search(n, n_features, metric=metric) if method == "auto" else method)
     found_exactly = alone == "exact" or (recall == 1.0 and n <= _CHECKED_ROWS)
     return laplacian_blocks(
         layout,
@@ -136,11 +143,19 @@ def search_graph(
         sigma=float(sigma),
         method="exact" if found_exactly else "approximate",
         recall=recall,
+        metric=metric.name,
     )
 
 
 def given_graph(
-    layout: Layout, ids: Sequence[Any], A: sp.csr_array, *, sigma: float | None, normalized: bool, method: str
+    layout: Layout,
+    ids: Sequence[Any],
+    A: sp.csr_array,
+    *,
+    sigma: float | None,
+    normalized: bool,
+    method: str,
+    metric: str | None = None,
 ) -> BlockGraph:
     """Cut a graph whose weights are known, nodes in the order of the caller's rows, into the blocks."""
     order = np.concatenate(layout.cluster.gather(list(ids)))
@@ -151,7 +166,8 @@ def given_graph(
         part = A[order[bounds[j] : bounds[j + 1]]]
         part = sp.csr_array((part.data, position[part.indices], part.indptr), shape=part.shape).sorted_indices()
         rows.append(layout.cluster.submit(_same, part, home=home))
-    return laplacian_blocks(layout, rows, ids, normalized=normalized, sigma=sigma, method=method, recall=np.nan)
+    known: dict[str, Any] = {"normalized": normalized, "sigma": sigma, "method": method, "metric": metric}
+    return laplacian_blocks(layout, rows, ids, recall=np.nan, **known)
 
 
 def laplacian_blocks(
@@ -163,6 +179,7 @@ def laplacian_blocks(
     sigma: float | None,
     method: str,
     recall: float,
+    metric: str | None,
 ) -> BlockGraph:
     """Return the graph of symmetric weights, given as a block of rows with columns over all blocks each."""
     blocks = range(len(layout.sizes))
@@ -174,13 +191,13 @@ def laplacian_blocks(
     return BlockGraph(
         parts, halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo),
         largest_block_eigenvalue(layout, parts, ids, halo),
-        sigma, method, normalized, float(recall),
+        sigma, method, normalized, float(recall), metric,
     )  # fmt: skip
 
 
-def _search(X: Array, guests: Any, bounds: Array, block: int, options: tuple[int, str, int]) -> tuple[Any, Any]:
+def _search(X: Array, guests: Any, bounds: Array, block: int, options: tuple[int, str, int, Metric]) -> tuple[Any, Any]:
     """Return the neighbour lists of the block's own rows, and those of its guests to be sent home."""
-    k, method, seed = options
+    k, method, seed, metric = options
     rows, at = guests if guests is not None else (X[:0], np.zeros(0, np.int64))
     points = np.concatenate([X, rows]) if len(rows) else X
     positions = np.concatenate([bounds[block] + np.arange(len(X)), at])
@@ -188,10 +205,10 @@ def _search(X: Array, guests: Any, bounds: Array, block: int, options: tuple[int
     k = min(k, n - 1)
     if k < 1:
         indices, distances = np.zeros((n, 0), np.int64), np.zeros((n, 0))
-    elif (choose_search(n, p) if method == "auto" else method) == "exact":
-        indices, distances = exact_neighbors(points, k, n_jobs=1)
+    elif (choose_search(n, p, metric=metric) if method == "auto" else method) == "exact":
+        indices, distances = exact_neighbors(points, k, metric=metric, n_jobs=1)
     else:
-        indices, distances = approximate_neighbors(points, k, random_state=seed % 2**32, n_jobs=1)
+        indices, distances = approximate_neighbors(points, k, metric=metric, random_state=seed % 2**32, n_jobs=1)
     indices = positions[indices]
     # float32: the search is no more accurate, and the lists travel.
     distances = distances.astype(np.float32)
@@ -280,13 +297,13 @@ def _laplacian(weights: LocalGraph, degree: Array, halo: Sequence[Array], normal
     return LocalGraph(L, weights.needs, null_vector(degree, normalized=normalized))
 
 
-def _recall(layout: Layout, X: Sequence[Any], edges: Sequence[Any], k: int) -> float:
+def _recall(layout: Layout, X: Sequence[Any], edges: Sequence[Any], k: int, metric: Metric) -> float:
     """Return the share of true neighbours among those found, on rows spread over all blocks."""
     cluster, bounds = layout.cluster, layout.bounds
     checked = np.unique(np.linspace(0, bounds[-1] - 1, min(int(bounds[-1]), _CHECKED_ROWS)).astype(np.int64))
     inside = [checked[(checked >= a) & (checked < b)] - a for a, b in pairwise(bounds)]
     queries = cluster.submit(_concatenate, layout.map(_pick, X, inside))
-    nearest = layout.map(_nearest, X, [queries for _ in X], [k for _ in X])
+    nearest = layout.map(_nearest, X, [queries for _ in X], [(k, metric) for _ in X])
     farthest = cluster.submit(_farthest, nearest, k)
     hits = layout.map(_hits, edges, inside, [farthest for _ in X], _offsets(inside))
     return float(tree_sum(cluster, hits)) / (len(checked) * k)
@@ -300,9 +317,10 @@ def _concatenate(parts: Sequence[Array]) -> Array:
     return np.concatenate(parts)
 
 
-def _nearest(X: Array, queries: Array, k: int) -> Array:
+def _nearest(X: Array, queries: Array, options: tuple[int, Metric]) -> Array:
     """Return the distances from each query to the nearest rows of the block."""
-    return query_neighbors(X, queries, min(k + 1, len(X)), n_jobs=1)[1]
+    k, metric = options
+    return query_neighbors(X, queries, min(k + 1, len(X)), metric=metric, n_jobs=1)[1]
 
 
 def _farthest(nearest: Sequence[Array], k: int) -> Array:

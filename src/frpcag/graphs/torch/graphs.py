@@ -13,6 +13,7 @@ from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_graph_size, check_n_neighbors
 from frpcag.graphs.graph import Graph
 from frpcag.graphs.laplacian import check_laplacian, diagonal_entries, edge_entries, null_vector
+from frpcag.graphs.metric_choice import find_metric
 from frpcag.graphs.torch.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.weights import WEIGHT_FLOOR
 from frpcag.linalg.torch_sparse import TorchCSR
@@ -90,15 +91,17 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
         check_graph_size(method, n_nodes, axis=options.axis, argument=options.argument)
         return method
     on_device = isinstance(method, str) and method in ("auto", "exact", "approximate")
-    if not on_device or options.metric != "euclidean":
+    if not on_device:
         return TensorGraph.of(graph_of(X.cpu().numpy(), method, options), X.device)
     check_n_neighbors(options.n_neighbors, n_nodes, axis=options.axis)
-    method = choose_search(n_nodes, p, X.device) if method == "auto" else method
     points = X if options.axis == 0 else X.T.contiguous()
+    metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
+    method = choose_search(n_nodes, p, X.device, metric=metric) if method == "auto" else method
     if method == "exact" or n_nodes < 2000:
-        indices, distances = exact_neighbors(points, int(options.n_neighbors))
+        indices, distances = exact_neighbors(points, int(options.n_neighbors), metric=metric)
     else:
-        indices, distances = approximate_neighbors(points, options.n_neighbors, random_state=options.random_state)
+        seeded = {"metric": metric, "random_state": options.random_state}
+        indices, distances = approximate_neighbors(points, options.n_neighbors, **seeded)
     # Points with missing entries that have no feature in common with K others: linked all the same, as loosely as any.
     far = torch.isinf(distances)
     distances = torch.where(far, torch.where(far, 0.0, distances).max(), distances)
@@ -110,7 +113,7 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
         weights = (-(distances / sigma).square()).exp().clamp(min=WEIGHT_FLOOR) if sigma else torch.ones_like(distances)
     A = _symmetric(indices, weights)
     normalized = check_laplacian(options.laplacian)
-    return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, method, normalized, "euclidean")
+    return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, method, normalized, metric.name)
 
 
 def _symmetric(indices: Tensor, weights: Tensor) -> TorchCSR:

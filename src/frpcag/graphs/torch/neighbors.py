@@ -10,12 +10,19 @@ import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from frpcag.graphs.metric import EUCLIDEAN, Metric
+from frpcag.graphs.robust_candidates import MOST_ROUNDS, SETTLED, count_candidates, frequencies, map_width
+
 Neighbors = tuple[Tensor, Tensor]
 
 # Entries of a block of scores or differences: a quarter of a GB in float32.
 BLOCK = 1 << 26
 # Brute force up to this many n^2 (p + 64): about a second on a large GPU; on a CPU as `choose_search` has it.
 _EXACT_WORK = {"cuda": 3e13, "cpu": 2e11}
+# Absolute differences take no matrix product: as many times the work.
+_ABSOLUTE_COST = 5
+# Rows of a block of differences with all others.
+_FEW_ROWS = 64
 # From this many rows on scores are first taken in float16, on tensor cores.
 _COARSE_ROWS = 8192
 _COARSE_EXTRA = 22
@@ -36,6 +43,7 @@ class Points:
     Z: Tensor
     unit: float
     seen: Tensor | None
+    cut: float | None = None  # most a feature adds to a sum of absolute differences; None for Euclidean distances
 
     @property
     def half_squares(self) -> Tensor:
@@ -43,12 +51,13 @@ class Points:
         return self.Z.square().sum(dim=1) / 2
 
 
-def choose_search(n: int, p: int, device: torch.device) -> str:
+def choose_search(n: int, p: int, device: torch.device, *, metric: Metric = EUCLIDEAN) -> str:
     """Return "exact" while brute force takes about a second, else "approximate"."""
-    return "exact" if n * n * (p + 64) <= _EXACT_WORK.get(device.type, 2e11) else "approximate"
+    most = _EXACT_WORK.get(device.type, 2e11) / (1 if metric.euclidean else _ABSOLUTE_COST)
+    return "exact" if n * n * (p + 64) <= most else "approximate"
 
 
-def prepare_points(X: Tensor) -> Points:
+def prepare_points(X: Tensor, metric: Metric = EUCLIDEAN) -> Points:
     """Return the rows of ``X``, centred and scaled: of a common offset of 1e6 float32 leaves one digit."""
     missing = torch.isnan(X)
     seen = ~missing if bool(missing.any()) else None
@@ -60,10 +69,10 @@ def prepare_points(X: Tensor) -> Points:
     Z = Z if seen is None else Z.nan_to_num_(nan=0.0)
     largest = float(Z.abs().max())
     unit = 2.0 ** floor(log2(largest)) if largest > 0 else 1.0
-    return Points((Z / unit).float(), unit, seen)
+    return Points((Z / unit).float(), unit, seen, None if metric.euclidean else metric.cut / unit)
 
 
-def exact_neighbors(X: Tensor, n_neighbors: int) -> Neighbors:
+def exact_neighbors(X: Tensor, n_neighbors: int, *, metric: Metric = EUCLIDEAN) -> Neighbors:
     """Return the nearest neighbours of every row by brute force, ``O(n^2 p)``.
 
     Parameters
@@ -72,13 +81,15 @@ def exact_neighbors(X: Tensor, n_neighbors: int) -> Neighbors:
         Finite real numbers; NaN is missing, see `frpcag.graphs.shared_entries`.
     n_neighbors : int
         Less than ``n``.
+    metric : Metric, default=EUCLIDEAN
+        See `frpcag.graphs.metric`.
 
     Returns
     -------
     indices : int64 tensor of shape (n, n_neighbors)
         Neighbours of each row, never the row itself, sorted by distance, then by index.
     distances : float64 tensor of shape (n, n_neighbors)
-        Euclidean distances, with the accuracy of float32.
+        With the accuracy of float32.
 
     Notes
     -----
@@ -94,11 +105,11 @@ def exact_neighbors(X: Tensor, n_neighbors: int) -> Neighbors:
     >>> indices[:, 0].tolist(), distances[:, 0].tolist()
     ([1, 0, 1], [1.0, 1.0, 2.0])
     """
-    points = prepare_points(X)
+    points = prepare_points(X, metric)
     n, k = len(points.Z), n_neighbors
     everyone = torch.arange(n, device=X.device)
     half_squares = points.half_squares
-    if points.seen is not None or not _coarse_is_faster(points.Z):
+    if points.seen is not None or points.cut is not None or not _coarse_is_faster(points.Z):
         indices, distances = _search(points, half_squares, everyone, k)
         return indices, distances * points.unit
     halves = points.Z.half()
@@ -137,7 +148,9 @@ def _search(points: Points, half_squares: Tensor, rows: Tensor, k: int) -> Neigh
     n_candidates = min(n, k + 9 + k // 2)
     found = []
     for some in _blocks(rows, n if points.seen is None else 3 * n):
-        if points.seen is None:
+        if points.cut is not None:
+            scores = _absolute_scores(points, some)
+        elif points.seen is None:
             scores = half_squares - points.Z[some] @ points.Z.T
         else:
             scores = _masked_scores(points, some)
@@ -156,6 +169,24 @@ def _masked_scores(points: Points, rows: Tensor) -> Tensor:
     return torch.where(common > 0, squares / common, torch.inf)
 
 
+def _absolute_scores(points: Points, rows: Tensor) -> Tensor:
+    """Return sums of bounded absolute differences, means over the entries both points have where some are missing."""
+    Z, p = points.Z, points.Z.shape[1]
+    scores = Z.new_empty((len(rows), len(Z)))
+    everyone = torch.arange(len(Z), device=Z.device)
+    for some, out in zip(rows.split(_FEW_ROWS), scores.split(_FEW_ROWS), strict=True):
+        for tile in _blocks(everyone, _FEW_ROWS * p):
+            at = slice(int(tile[0]), int(tile[-1]) + 1)
+            differences = (Z[some, None] - Z[at]).abs_().clamp_(max=points.cut)
+            if points.seen is None:
+                out[:, at] = differences.sum(dim=2)
+                continue
+            both = points.seen[some, None] & points.seen[at]
+            sums, common = differences.mul_(both).sum(dim=2), both.sum(dim=2)
+            out[:, at] = torch.where(common > 0, sums / common.clamp(min=1), torch.inf)
+    return scores
+
+
 def _rank(points: Points, rows: Tensor, candidates: Tensor, k: int) -> Neighbors:
     """Return the ``k`` nearest candidates of each row by the differences themselves, then by index.
 
@@ -170,14 +201,15 @@ def _rank(points: Points, rows: Tensor, candidates: Tensor, k: int) -> Neighbors
         ids = torch.where(absent, some[:, None], ids).sort(dim=1).values
         absent = ids == some[:, None]
         absent[:, 1:] |= ids[:, 1:] == ids[:, :-1]
-        differences = Z[ids].sub_(Z[some, None])
-        if points.seen is None:
-            lengths = torch.linalg.vector_norm(differences, dim=2).double()
-        else:
+        differences, common = Z[ids].sub_(Z[some, None]), None
+        if points.seen is not None:
             both = points.seen[ids] & points.seen[some, None]
             common = both.sum(dim=2)
-            lengths = torch.linalg.vector_norm(differences.mul_(both), dim=2).double()
-            lengths = torch.where(common > 0, lengths * (p / common.clamp(min=1)).sqrt(), torch.inf)
+            differences.mul_(both)
+        lengths = _lengths(differences, points.cut)
+        if common is not None:  # scaled up to all features
+            scale = p / common.clamp(min=1)
+            lengths = torch.where(common > 0, lengths * (scale.sqrt() if points.cut is None else scale), torch.inf)
         # Behind the infinitely far, which at least are points.
         order = torch.where(absent, torch.nan, lengths).sort(dim=1, stable=True)
         first = order.indices[:, :k]
@@ -186,18 +218,30 @@ def _rank(points: Points, rows: Tensor, candidates: Tensor, k: int) -> Neighbors
     return torch.cat(indices), torch.cat(distances)
 
 
-def approximate_neighbors(X: Tensor, n_neighbors: int, *, random_state=None) -> Neighbors:
+def _lengths(differences: Tensor, cut: float | None) -> Tensor:
+    if cut is None:
+        return torch.linalg.vector_norm(differences, dim=2).double()
+    return differences.abs_().clamp_(max=cut).sum(dim=2).double()
+
+
+def approximate_neighbors(X: Tensor, n_neighbors: int, *, metric: Metric = EUCLIDEAN, random_state=None) -> Neighbors:
     """Return most of the nearest neighbours of every row, in ``O(n^1.5)`` distances.
 
     Inverted lists around k-means centroids give candidates: the points of a list are compared with those of the lists
-    nearest to it. Then every point looks at the neighbours of its neighbours. Parameters and results are those of
-    `exact_neighbors`; ``random_state`` seeds the samples that PCA and centroids are trained on.
+    nearest to it. Then every point looks at the neighbours of its neighbours. Robust metrics find their candidates in
+    the space of `frpcag.graphs.robust_candidates`. Parameters and results are those of `exact_neighbors`;
+    ``random_state`` seeds the samples that PCA and centroids are trained on.
     """
-    points = prepare_points(X)
+    points = prepare_points(X, metric)
     n = len(points.Z)
     # On the host: the same samples on every device.
-    shuffled = torch.from_numpy(check_random_state(random_state).permutation(n)).to(X.device)
-    if points.seen is not None:
+    rng = check_random_state(random_state)
+    shuffled = torch.from_numpy(rng.permutation(n)).to(X.device)
+    if points.cut is not None:
+        mapped = _robust_map(points, rng)
+        n_candidates = count_candidates(n_neighbors, missing=points.seen is not None)
+        reduced = mapped @ _directions(mapped[shuffled[:_SAMPLE]])
+    elif points.seen is not None:
         reduced, n_candidates = _completed_components(points, shuffled[:_SAMPLE]), 10 * n_neighbors + 9
     elif points.Z.shape[1] > _MAX_DIMENSION:
         reduced, n_candidates = points.Z @ _directions(points.Z[shuffled[:_SAMPLE]]), 4 * n_neighbors + 9
@@ -208,15 +252,30 @@ def approximate_neighbors(X: Tensor, n_neighbors: int, *, random_state=None) -> 
     everyone = torch.arange(n, device=X.device)
     indices, distances = _rank(points, everyone, candidates, n_neighbors)
     del candidates
-    known = indices.clone()
-    for rows in everyone.split(max(1, BLOCK // (8 * n_neighbors**2))):
-        near = known[rows]
-        near = torch.cat([near, known[near].flatten(start_dim=1)], dim=1)
-        indices[rows], distances[rows] = _rank(points, rows, near, n_neighbors)
+    for _ in range(1 if points.cut is None else MOST_ROUNDS):
+        known = indices.clone()
+        for rows in everyone.split(max(1, BLOCK // (8 * n_neighbors**2))):
+            near = known[rows]
+            near = torch.cat([near, known[near].flatten(start_dim=1)], dim=1)
+            indices[rows], distances[rows] = _rank(points, rows, near, n_neighbors)
+        if float((indices != known).double().mean()) < SETTLED:
+            break
     lonely = torch.isinf(distances[:, -1]).nonzero()[:, 0]
     if len(lonely):
         indices[lonely], distances[lonely] = _search(points, points.half_squares, lonely, n_neighbors)
     return indices, distances * points.unit
+
+
+def _robust_map(points: Points, rng) -> Tensor:
+    """Return the points in the space of `frpcag.graphs.robust_candidates`, centred."""
+    assert points.cut is not None
+    width = map_width(points.cut, float(points.Z.abs().mean(dtype=torch.float64)))
+    waves = torch.from_numpy(frequencies(points.Z.shape[1], width, rng)).to(points.Z.device)
+    angles = points.Z * waves
+    mapped = torch.cat([angles.cos(), angles.sin()], dim=1)
+    if points.seen is not None:
+        mapped *= points.seen.repeat(1, 2)
+    return mapped.sub_(mapped.mean(dim=0))
 
 
 def _directions(sample: Tensor) -> Tensor:

@@ -148,6 +148,19 @@ function openControls() {
       if (number === latest && !error.superseded) say(error.message || "the server has ended", true);
     }
   }
+  const find = document.getElementById("find-cells");
+  if (find) find.addEventListener("click", async () => {
+    const said = document.getElementById("cells-status");
+    find.disabled = true;
+    said.textContent = "judging every cell …";
+    try {
+      put(await ask("cells", { dark: matchMedia("(prefers-color-scheme: dark)").matches }));
+      document.getElementById("cells").scrollIntoView({ block: "nearest" });
+    } catch (error) {
+      find.disabled = false;
+      said.textContent = error.message || "the server has ended";
+    }
+  });
   form.addEventListener("input", () => { label(); clearTimeout(pause); pause = setTimeout(solve, 60); });
   form.addEventListener("submit", (event) => event.preventDefault());
   label();

@@ -1,0 +1,88 @@
+"""Stuck sensors: one column that repeats a value in row after row while the other columns move.
+
+In rows that follow each other, as readings do in time, a column that ties with the row before only now and then does
+not tie many times in a row by chance. Whether the value is wrong, the prediction from the other columns says: a stuck
+reading drifts away from it, a quiet one does not.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+LEAST_LENGTH = 4
+# Expected number of such runs in the whole table, if ties came by chance.
+BY_CHANCE = 1e-3
+# Share of the columns that may tie at once: the others move.
+MOST_TIED = 0.5
+# Times the usual deviation from the prediction at which a run is wrong.
+DRIFT = 2.0
+
+
+class Run(NamedTuple):
+    """Rows ``start`` to ``stop`` of a column that all have one value."""
+
+    column: int
+    start: int
+    stop: int
+
+
+def find_runs(X: Array, observed: Array) -> list[Run]:
+    """Return the runs of one value in a column that are too long for chance.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data as given, rows in their order: equality is exact.
+    observed : bool ndarray of the same shape
+    """
+    n, p = X.shape
+    ties = (X[1:] == X[:-1]) & observed[1:] & observed[:-1]
+    ties &= (ties.mean(axis=1) < MOST_TIED)[:, None]  # a row that is repeated as a whole is no stuck sensor
+    # A value at the end of a column's range is a limit: what lies beyond it is not known, but it is no frozen reading.
+    low, high = np.where(observed, X, np.inf).min(axis=0), np.where(observed, X, -np.inf).max(axis=0)
+    limits = np.stack([low, high])
+    found = []
+    for column in np.flatnonzero(ties.sum(axis=0) >= LEAST_LENGTH - 1):
+        steps = np.diff(np.concatenate([[0], ties[:, column], [0]]).astype(np.int8))
+        starts, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)
+        lengths = ends - starts  # in ties, one less than in rows
+        for start, end, length in zip(starts, ends, lengths, strict=True):
+            # Ties elsewhere in the column; a column of categories or counts has many.
+            usual = (lengths.sum() - length + 1) / max(n - length, 1)
+            if X[start, column] in limits[:, column]:
+                continue
+            if length >= LEAST_LENGTH - 1 and n * p * min(usual, 1.0) ** int(length) < BY_CHANCE:
+                found.append(Run(int(column), int(start), int(end) + 1))
+    return found
+
+
+def in_runs(runs: list[Run], shape: tuple[int, ...]) -> Array:
+    """Return the cells of the runs."""
+    inside = np.zeros(shape, bool)
+    for run in runs:
+        inside[run.start : run.stop, run.column] = True
+    return inside
+
+
+def drifting(runs: list[Run], residual: Array, observed: Array) -> list[Run]:
+    """Return the runs that lie farther from their prediction than the rest of their column does.
+
+    Parameters
+    ----------
+    runs : list of Run
+    residual : ndarray of shape (n_samples, n_features)
+        Data less prediction, the prediction made without the cells of the runs.
+    observed : bool ndarray of the same shape
+    """
+    others = observed & ~in_runs(runs, residual.shape)
+    wrong = []
+    for run in runs:
+        usual = np.abs(residual[others[:, run.column], run.column])
+        off = np.median(np.abs(residual[run.start : run.stop, run.column]))
+        if len(usual) and off > DRIFT * np.median(usual):
+            wrong.append(run)
+    return wrong

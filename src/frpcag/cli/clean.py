@@ -1,0 +1,240 @@
+"""frpcag clean: a table goes in, the same table with its wrong cells repaired comes out, and a list of them."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from frpcag import FRPCAG, RobustGraphCleaner
+from frpcag.cli import options
+from frpcag.cli.errors import CTRL_C, input_errors
+from frpcag.cli.pictures import save_cell_map
+from frpcag.cli.progress import Bar, collected_warnings, print_notices, print_warnings
+from frpcag.cli.runs import (
+    INTERRUPTED,
+    Timer,
+    check_output,
+    fit_or_partial,
+    library_versions,
+    print_json,
+    run_folder,
+    seconds_in_words,
+    write_run,
+)
+from frpcag.cli.tables import describe_table, read_input
+from frpcag.data import Table as DataTable
+from frpcag.data.tables import TEXT_SUFFIXES
+from frpcag.report import Fit, write_report
+from frpcag.report.cells import Cells, percent, sentences, worst
+
+# Files of a run, beside run.json; the tables get the suffix of the file that was read.
+CLEANED, PROBABILITY, WRONG, MAP, PAGE = "cleaned", "probability", "wrong_cells.csv", "cell_map.png", "report.html"
+# Characters of a decision that the bar shows.
+_MOST_TOLD = 60
+
+
+def clean(
+    file: options.File,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    id: options.Id = None,
+    missing: options.Missing = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Compute in float32: half the memory.", rich_help_panel=options.DATA)
+    ] = False,
+    feature_shape: Annotated[
+        Any,
+        typer.Option(
+            parser=options.parse_feature_shape,
+            metavar="HxW",
+            help="Rows are images of this size; found by default.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=2**32 - 1, help="Of the cells that are held out.", rich_help_panel=options.SOLVER),
+    ] = 0,
+    jobs: options.Jobs = None,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    save_model: Annotated[
+        bool,
+        typer.Option(
+            "--save-model",
+            help="Also write model.npz, which frpcag.load reads: it cleans new rows.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    no_plots: Annotated[
+        bool, typer.Option("--no-plots", help="Write no cell map and no report.", rich_help_panel=options.OUTPUT)
+    ] = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.
+
+    The run folder holds the cleaned table in the format it came in, the probability that each cell is wrong, a list of
+    the wrong cells, a cell map and a report. Rows that are wrong as a whole are named, not repaired.
+    """
+    target = output if output is not None else Path(f"frpcag-run-{file.stem}")
+    check_output(target, overwrite=overwrite)
+    with Bar(shown=not (as_json or quiet)) as bar:
+        timer = Timer()
+        bar.stage(f"reading {file.name}")
+        how = {"key": key, "columns": columns, "drop": drop, "id": id, "missing": missing}
+        how |= {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+        table = read_input(file, how, float32=float32, feature_shape=feature_shape)
+        timer.lap("read")
+        bar.stage("judging the cells")
+        # A function, because estimators that are copied copy their parameters, and a bar has but one screen.
+        model = FRPCAG(
+            feature_shape=feature_shape, random_state=seed, n_jobs=jobs, callback=lambda progress: bar(progress)
+        )
+        cleaner = RobustGraphCleaner(model, random_state=seed, n_jobs=jobs)
+        with input_errors(file), collected_warnings() as notes, decisions_on(bar):
+            inner = fit_or_partial(cleaner, table.X)
+        timer.lap("clean")
+        cells = Cells.of_model(cleaner)
+        record = _record(
+            table, cleaner, cells, about=describe_table(table, file, float32=float32), seed=seed, notes=notes, jobs=jobs
+        )
+        bar.stage(f"writing {target}")
+        with run_folder(target, overwrite=overwrite) as folder:
+            _write(folder, table, cleaner)
+            if save_model:
+                cleaner.save(folder / "model.npz")
+            if not no_plots:
+                names = {"feature_names": table.names, "sample_names": _row_names(table)}
+                save_cell_map(folder / MAP, cells, **names)
+                about = {
+                    "title": file.name,
+                    "timings": timer.seconds,
+                    "versions": record["versions"],
+                    "warnings": notes,
+                }
+                write_report(folder / PAGE, Fit.of_cleaner(cleaner, **about, **names))
+            timer.lap("write")
+            record["timings"] = timer.seconds
+            record["files"] = sorted(path.name for path in folder.iterdir())
+            write_run(folder, record)
+    if as_json:
+        print_json(record)
+    else:
+        print_warnings(notes)
+        if not quiet:
+            print_notices(table.notices)
+            _print_summary(record, cells, table, target)
+    if inner.status_ == INTERRUPTED:
+        raise typer.Exit(CTRL_C)
+
+
+@contextmanager
+def decisions_on(bar: Bar) -> Iterator[None]:
+    """Show what is decided along the way as stages of a bar."""
+
+    class Stages(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told = " ".join(record.getMessage().split())
+            bar.stage(f"judging the cells: {told[:_MOST_TOLD]}{'…' if len(told) > _MOST_TOLD else ''}")
+
+    rounds = logging.getLogger("frpcag.estimators.cell_rounds")
+    handler, level, passed_on = Stages(), rounds.level, rounds.propagate
+    rounds.addHandler(handler)
+    rounds.setLevel(logging.INFO)
+    rounds.propagate = False
+    try:
+        yield
+    finally:
+        rounds.removeHandler(handler)
+        rounds.setLevel(level)
+        rounds.propagate = passed_on
+
+
+def _record(table: DataTable, cleaner, cells: Cells, *, about, seed: int, notes: list[str], jobs) -> dict[str, Any]:
+    """Return everything about a run but its timings and the names of its files."""
+    shape = cleaner.feature_shape_
+    by_feature = cells.repaired.sum(axis=0)
+    return {
+        "command": "clean",
+        **about,
+        "parameters": {"feature_shape": shape, "n_jobs": jobs},
+        "seed": seed,
+        "cells": {
+            "wrong": int(cells.repaired.sum()),
+            "share": float(cells.repaired.mean()),
+            "filled": cells.n_filled,
+            "by_feature": {_column_name(table, j): int(by_feature[j]) for j in np.flatnonzero(by_feature).tolist()},
+            "wrong_rows": [_row_name(table, i) for i in cells.wrong_rows.tolist()],
+        },
+        "decisions": list(cleaner.notes_),
+        "warnings": notes,
+        "versions": library_versions(),
+    }
+
+
+def _write(folder: Path, table: DataTable, cleaner) -> None:
+    """Write the table, the probabilities, and the wrong cells one by one."""
+    suffix = table.format.suffix
+    table.write(folder / f"{CLEANED}{suffix}", cleaner.cleaned_)
+    post = cleaner.outlier_probability_
+    # Text with more digits than a probability has would be larger than the data.
+    text = suffix in TEXT_SUFFIXES
+    table.write(folder / f"{PROBABILITY}{suffix}", np.round(post.astype(np.float64), 4) if text else post)
+    with (folder / WRONG).open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        ids = table.ids is not None
+        rows.writerow(["row", *([table.id_name or "id"] if ids else []), "column", "value", "repaired", "probability"])
+        for i, j in np.argwhere(cleaner.outliers_):
+            name = [str(table.ids[i])] if table.ids is not None else []
+            values = (table.X[i, j], cleaner.cleaned_[i, j])
+            rows.writerow(
+                [i + 1, *name, _column_name(table, j), *(str(value) for value in values), f"{post[i, j]:.4f}"]
+            )
+
+
+def _column_name(table: DataTable, j: int) -> str:
+    return str(j + 1) if table.names is None else table.names[j]
+
+
+def _row_name(table: DataTable, i: int) -> str:
+    return str(i + 1) if table.ids is None else str(table.ids[i])
+
+
+def _row_names(table: DataTable) -> list[str]:
+    return [_row_name(table, i) for i in range(len(table.X))]
+
+
+def _print_summary(record: dict[str, Any], cells: Cells, table: DataTable, target: Path) -> None:
+    console = Console(highlight=False, markup=False)
+    data = record["data"]
+    shown = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    shown.add_column(style="bold", no_wrap=True)
+    shown.add_column(overflow="fold")
+    missing = f", {percent(data['missing'])} missing" if data["missing"] else ""
+    shown.add_row("data", f"{data['file']}: {data['n_samples']} rows x {data['n_features']} columns{missing}")
+    names = (lambda i: _row_name(table, i)), (lambda j: _column_name(table, j))
+    first, *rest = sentences(cells, *names)
+    shown.add_row("wrong cells", first.partition(": ")[2])
+    if cells.repaired.any():
+        shown.add_row("most of them", worst(cells, *names))
+        rest = rest[1:]
+    for line in rest:
+        shown.add_row("", line)
+    shown.add_row("time", seconds_in_words(record["timings"]))
+    shown.add_row("written to", f"{target}{'/' if not str(target).endswith('/') else ''}")
+    shown.add_row("", ", ".join([*record["files"], "run.json"]))
+    console.print(shown)
