@@ -1,5 +1,7 @@
 """Facts about FRPCAGClustering."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
@@ -10,7 +12,7 @@ from sklearn.preprocessing import scale
 
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.data.corrupt import block_occlusion, missing_pixels
-from frpcag.estimators.clustering import ASSIGNMENTS
+from frpcag.estimators.clustering import ASSIGNMENTS, has_mixed_units
 from frpcag.evaluate.clustering import clustering_error
 
 
@@ -52,8 +54,9 @@ def test_the_same_seed_gives_the_same_labels():
     ("params", "message"),
     [
         ({"assign": "dbscan"}, "assign='dbscan' is unknown; choose one of 'auto'"),
-        ({"n_clusters": 0}, "n_clusters=0 must be an integer from 1 to n_samples=200"),
+        ({"n_clusters": 0}, "n_clusters=0 must be 'auto' or an integer from 1 to n_samples=200"),
         ({"n_clusters": 201}, "n_clusters=201"),
+        ({"n_clusters": "many"}, "n_clusters='many'"),
         ({"estimator": FRPCAG(gamma1=-2.0)}, "gamma1=-2.0"),
     ],
 )
@@ -149,3 +152,34 @@ def test_candidates_tell_what_was_tried_and_the_best_was_taken(n_features):
     assert set(tried["points"]) == {"W" if n_features >= 100 else "X"}
     assert np.isfinite(tried["score"]).all()
     assert model.affinity_.shape == (len(X), len(X))
+
+
+@pytest.mark.parametrize("n_features", [6, 120])
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_number_of_clear_clusters_is_found(k, n_features, tmp_path):
+    rng = np.random.default_rng(k)
+    X = np.repeat(4 * rng.normal(size=(k, n_features)), 30, axis=0) + rng.normal(size=(30 * k, n_features))
+    model = FRPCAGClustering("auto", random_state=0).fit(X)
+    assert model.n_clusters_ == k
+    assert model.counts_["n_clusters"][np.nanargmax(model.counts_["score"])] == k
+    model.save(tmp_path / "model.npz")
+    again = FRPCAGClustering.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.counts_["score"], model.counts_["score"])
+    assert (again.affinity_ != model.affinity_).nnz == 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_a_number_of_clusters_comes_for_few_samples(n):
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer samples than neighbours
+        assert FRPCAGClustering("auto", random_state=0).fit(X).n_clusters_ == 2
+
+
+def test_mixed_units_are_told_from_rare_counts():
+    rng = np.random.default_rng(0)
+    table = rng.normal(10, 1, size=(200, 6)) * [1, 1, 2, 1, 1000, 0.5]
+    often = np.concatenate([[0.9], np.full(9, 0.005)])
+    counts = rng.poisson(3, size=(200, 10)) * (rng.random((200, 10)) < often)
+    assert has_mixed_units(table)
+    assert not has_mixed_units(counts.astype(float))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from frpcag.cells.overwritten import overwritten_cells
-from frpcag.cells.units import find_units
+from frpcag.cells.units import MIXED, find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import on_host, refuse_dask
 from frpcag.estimators.decomposition import FRPCAG
@@ -21,6 +22,7 @@ from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.labels.choose import Candidate, best, on_components, on_points, unit_rows
 from frpcag.labels.cloud import cloud_of
+from frpcag.labels.count import count_clusters
 from frpcag.labels.distinct import distinct_rows
 from frpcag.labels.kmeans import kmeans
 from frpcag.labels.labellers import label
@@ -50,8 +52,10 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters; "auto" looks for it between 2 and 100: where the spectrum of the neighbour graph has a gap
+        and parts of the samples agree. It is a guess: look at ``counts_`` with
+        :func:`frpcag.plots.plot_cluster_counts`.
     estimator : FRPCAG, optional
         The model that cleans the data; by default ``FRPCAG(metric="auto")``, with ``scale=True`` where the columns
         have mixed units.
@@ -78,13 +82,16 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     n_iter_ : int
         Its solver steps.
     n_clusters_ : int
-        Number of clusters found: ``n_clusters``, or as many as there are distinct rows.
+        Number of clusters found: as asked for, or as many as there are distinct rows.
     affinity_ : csr_array of shape (n_distinct, n_distinct) or None
         Weights of the neighbour graph of the points that were labelled, a node for each distinct row; None where
         k-means labelled all rows.
     candidates_ : dict of str to ndarray
         What was tried: ``points``, ``labeller``, ``n_coordinates``, ``n_neighbors``, ``score`` (larger is better)
         and ``smallest``, the size of the smallest cluster.
+    counts_ : dict of str to ndarray
+        With ``n_clusters="auto"``: ``n_clusters``, ``gap``, ``stability`` and ``score`` of the numbers that were
+        tried.
     missing_share_ : float
         Share of the cells that were taken as missing: NaN as given, or overwritten with one value.
 
@@ -106,7 +113,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         estimator: FRPCAG | None = None,
         *,
         assign: str = "auto",
@@ -147,9 +154,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         Z = Z.toarray() if hasattr(Z, "toarray") else Z
         if self.assign not in ASSIGNMENTS:
             raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
-        k = self.n_clusters
-        if not isinstance(k, Real) or isinstance(k, bool) or not 1 <= k <= Z.shape[0] or int(k) != k:
-            raise ValueError(f"n_clusters={self.n_clusters!r} must be an integer from 1 to n_samples={Z.shape[0]}.")
+        check_n_clusters(self.n_clusters, len(Z))
         random_state = check_random_state(self.random_state)
         as_the_paper = self.assign in ("kmeans", "components")
         marked = None if as_the_paper else overwritten_cells(Z, shape=getattr(self.estimator, "feature_shape", None))
@@ -161,20 +166,26 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         model = self._default_model(Z, random_state) if self.estimator is None else clone(self.estimator)
         self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, given))
         self.n_iter_ = self.estimator_.n_iter_
+        k = self._number(Z, random_state) if self.n_clusters == "auto" else int(self.n_clusters)
         if as_the_paper:
-            self.labels_: Array = self._kmeans(self._paper_points(random_state), random_state)
+            points = self._paper_points(random_state)
+            self.labels_: Array = kmeans(points, k, n_init=self.n_init, random_state=random_state)[0]
             self.affinity_: sp.csr_array | None = None
             self.candidates_: dict[str, Array] = {}
         else:
-            self._label_distinct(Z, int(k), random_state)
+            self._label_distinct(Z, k, random_state)
         self.n_clusters_ = int(self.labels_.max()) + 1
 
     def _default_model(self, Z: Array, random_state) -> FRPCAG:
-        mixed = find_units(Z, ~np.isnan(Z), one_level=False).mixed
-        return FRPCAG(metric="auto", scale=mixed, random_state=random_state, n_jobs=self.n_jobs)
+        return FRPCAG(metric="auto", scale=has_mixed_units(Z), random_state=random_state, n_jobs=self.n_jobs)
 
-    def _kmeans(self, points: Array, random_state) -> Array:
-        return kmeans(points, self.n_clusters, n_init=self.n_init, random_state=random_state)[0]
+    def _number(self, Z: Array, random_state) -> int:
+        """Return a number of clusters, and store what it was chosen by."""
+        U = self.estimator_.low_rank_
+        points = _in_range(self._centred(U)) if Z.shape[1] >= WIDE else self._filled(Z)
+        rows = distinct_rows(Z)[0]
+        found, self.counts_ = count_clusters(points[rows], random_state=random_state.randint(2**31), n_jobs=self.n_jobs)
+        return min(found, len(rows))
 
     def _label_distinct(self, Z: Array, k: int, random_state) -> None:
         """Label the distinct rows, and all rows like them."""
@@ -242,6 +253,27 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         return accepts_matrices(super().__sklearn_tags__())
+
+
+def check_n_clusters(k: Any, n: int) -> None:
+    """Raise ValueError unless ``k`` is "auto" or a number of clusters of ``n`` samples."""
+    if isinstance(k, str) and k == "auto":
+        return
+    if not isinstance(k, Real) or isinstance(k, bool) or not 1 <= float(k) <= n or float(k) % 1:
+        raise ValueError(f"n_clusters={k!r} must be 'auto' or an integer from 1 to n_samples={n}.")
+
+
+def has_mixed_units(X: Array) -> bool:
+    """Say whether both the spread and the size of the largest column are far beyond those of most.
+
+    Counts that are mostly zero differ in spread alone: a rare one is as large as the others where it is there.
+    """
+    observed = ~np.isnan(X)
+    if not find_units(X, observed, one_level=False).mixed:
+        return False
+    counted = observed & (X != 0)
+    sizes = np.abs(np.where(counted, X, 0)).sum(axis=0) / np.maximum(counted.sum(axis=0), 1)
+    return bool(sizes.max() > MIXED * np.median(sizes[sizes > 0]))
 
 
 def _in_range(points: Array) -> Array:

@@ -76,6 +76,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
         "n_clusters_": count(1),
         "affinity_": weights,
         "candidates_": search_results,
+        "counts_": series,
         "missing_share_": number(least=0),
     },
     "RobustGraphCleaner": {
@@ -106,7 +107,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     },
 }
 # Results that a file may lack.
-OPTIONAL = frozenset({"feature_names_in_", "n_clusters_", "affinity_", "candidates_", "missing_share_"})
+OPTIONAL = frozenset({"feature_names_in_", "n_clusters_", "affinity_", "candidates_", "counts_", "missing_share_"})
 
 
 def check_results(kind: str, results: Mapping[str, Any]) -> None:
