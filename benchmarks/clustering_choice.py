@@ -2,8 +2,8 @@
 
 Run with FRPCAG_DATA set: ``python benchmarks/clustering_choice.py``. Appends one line a cell to
 results/clustering_choice.jsonl and skips cells that are there, so it resumes where it stopped; ``--table`` prints the
-summary alone, ``--library`` measures the library's own clusterer again. Errors are means over 5 seeds of k-means with
-10 starts.
+summary alone, ``--library`` measures the library's own clusterer again, where an earlier rule was measured. Errors are
+means over 5 seeds of k-means with 10 starts; the library's rule draws nothing for data of many features: one seed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sklearn.decomposition import PCA
 
 from cells import OTHERS, cells
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
+from frpcag.estimators.clustering import WIDE
 from frpcag.evaluate.clustering import clustering_error
 from frpcag.graphs import graph_from_weights
 from frpcag.labels.spectral import spectral_embedding, unit_degrees
@@ -27,6 +28,8 @@ from frpcag.labels.spectral import spectral_embedding, unit_degrees
 FILE = RESULTS / "clustering_choice.jsonl"
 BASELINES = ("k-means X", "PCA + k-means", "spectral X")
 SEEDS = range(5)
+# Number of the library's rule, so that a run of ``--library`` goes on where it stopped.
+RULE = 2
 
 
 def error(points: np.ndarray, y: np.ndarray) -> float:
@@ -37,7 +40,8 @@ def error(points: np.ndarray, y: np.ndarray) -> float:
 
 def library_error(X: np.ndarray, y: np.ndarray) -> float:
     """Return the mean error of what the library offers."""
-    labels = (FRPCAGClustering(len(np.unique(y)), random_state=seed).fit_predict(X) for seed in SEEDS)
+    seeds = SEEDS if X.shape[1] < WIDE else SEEDS[:1]
+    labels = (FRPCAGClustering(len(np.unique(y)), random_state=seed).fit_predict(X) for seed in seeds)
     return float(np.mean([clustering_error(y, one) for one in labels]))
 
 
@@ -84,9 +88,12 @@ if __name__ == "__main__":
         warnings.simplefilter("ignore")
         by_cell = {(row["data"], row["corruption"]): row for row in rows}
         for name, corruption, X, y in cells():
-            if row := by_cell.get((name, corruption)):
-                row["errors"]["FRPCAGClustering"] = library_error(X, y)
-        FILE.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            if (row := by_cell.get((name, corruption))) and row.get("rule") != RULE:
+                start = perf_counter()
+                row["errors"]["FRPCAGClustering"], row["rule"] = library_error(X, y), RULE
+                FILE.write_text("".join(json.dumps(row) + "\n" for row in rows))
+                took, error_now = perf_counter() - start, row["errors"]["FRPCAGClustering"]
+                print(f"{name:10s} {corruption:14s} {error_now:.3f} {took:.0f} s", flush=True)
     elif "--table" not in sys.argv:
         warnings.simplefilter("ignore")
         done = {(row["data"], row["corruption"]) for row in rows}
@@ -94,7 +101,7 @@ if __name__ == "__main__":
             if (name, corruption) in done:
                 continue
             start = perf_counter()
-            rows.append(row := {"data": name, "corruption": corruption, **measure(X, y)})
+            rows.append(row := {"data": name, "corruption": corruption, "rule": RULE, **measure(X, y)})
             with FILE.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(f"{name:10s} {corruption:14s} {perf_counter() - start:.0f} s", flush=True)

@@ -17,7 +17,7 @@ import numpy as np
 import frpcag
 
 OPTIONAL = {"av", "dask", "distributed", "h5py", "pandas", "pyarrow", "pynndescent", "torch", "triton", "umap"}
-OPTIONAL |= {"networkx", "zarr", "fsspec"}
+OPTIONAL |= {"networkx", "zarr", "fsspec", "igraph", "anndata"}
 X = np.repeat(np.random.default_rng(0).normal(size=(3, 12)), 20, axis=0).astype(np.float32)
 
 

@@ -55,6 +55,13 @@ CLAIMS = {
         and all(np.less(x["distance"]["groups", "FRPCAG"], x["distance"]["groups", "PCA"]))
         and all(np.less(x["distance"]["groups", "FRPCAG"], x["distance"]["groups", "RPCA"]))
     ),
+    "wrong_cells": lambda x: (
+        x["precision"] > 0.95
+        and x["recall"] > 0.9
+        and x["bad_hours"].tolist() == [100]
+        and x["untouched"]
+        and x["error"]["RobustGraphCleaner"] < 0.2 * x["error"]["RPCA"] < 0.2 * x["error"]["as given"]
+    ),
     "which_graph": lambda x: (
         x["distance"]["pixels on a grid"] < x["distance"]["both searched (default)"]
         and x["distance"]["from clean images"] == min(x["distance"].values())

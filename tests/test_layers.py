@@ -39,7 +39,7 @@ SHARED_CLI = {"options", "errors", "progress", "runs", "pictures", "tables"}
 ONLY = {("video", "estimators"): {"frpcag.estimators.saved", "frpcag.estimators.whole"}}
 LATE = {
     *("torch", "triton", "dask", "distributed", "zarr", "fsspec", "matplotlib", "PIL", "av", "numba", "llvmlite"),
-    *("pandas", "pyarrow", "h5py", "pynndescent", "umap", "networkx"),
+    *("pandas", "pyarrow", "h5py", "pynndescent", "umap", "networkx", "igraph", "anndata"),
 }
 HOMES = {
     "matplotlib": {"plots"},

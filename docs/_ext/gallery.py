@@ -2,6 +2,7 @@
 
 ORDER = (
     "first_fit",
+    "wrong_cells",
     "clusters",
     "missing_values",
     "new_rows",

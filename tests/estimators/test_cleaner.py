@@ -10,7 +10,8 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import FRPCAG, RobustGraphCleaner
-from frpcag.data import block_occlusion, list_datasets, load_dataset
+from frpcag.data import block_occlusion, list_datasets, load_dataset, salt_and_pepper
+from frpcag.estimators.cell_rounds import CellRounds
 
 
 def sensors(rng, n=250, p=14):
@@ -165,7 +166,7 @@ def test_an_empty_column_is_refused_by_number_and_name():
     X[:, 2] = np.nan
     with pytest.raises(ValueError, match="column 2 of X has no observed entry"):
         RobustGraphCleaner().fit(X)
-    with pytest.raises(ValueError, match=r"column 2 \('rain'\) of X has no observed entry"):
+    with pytest.raises(ValueError, match=r"column 'rain' of X has no observed entry"):
         RobustGraphCleaner().fit(pd.DataFrame(X, columns=["wind", "sun", "rain", "snow"]))
 
 
@@ -247,3 +248,19 @@ def test_a_stuck_sensor_is_found_and_repaired():
     assert cleaner.outliers_[100:140, 3].all()
     assert cleaner.outliers_.sum() < 50
     assert distance(cleaner.cleaned_, truth) < 0.3 * distance(X, truth)
+
+
+def test_a_later_round_that_the_judge_likes_less_does_not_replace_an_earlier_one(monkeypatch):
+    truth = load_digits().data[:500].astype(np.float32)
+    X, _ = salt_and_pepper(truth, 0.1, random_state=0)
+    seen = []
+    judge_cells = CellRounds._judge_cells
+
+    def watched(self, P):
+        judge_cells(self, P)
+        seen.append((self.verdict.change if self.scattered else 0.0, self.flagged.copy()))
+
+    monkeypatch.setattr(CellRounds, "_judge_cells", watched)
+    cleaner = RobustGraphCleaner(random_state=0).fit(X)
+    assert seen[1][0] > seen[0][0]  # the second round is the worse one here
+    np.testing.assert_array_equal(cleaner.outliers_, seen[0][1])

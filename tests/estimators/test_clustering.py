@@ -1,14 +1,18 @@
 """Facts about FRPCAGClustering."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import scale
 
 from frpcag import FRPCAG, FRPCAGClustering
-from frpcag.data.corrupt import missing_pixels
-from frpcag.estimators.clustering import ASSIGNMENTS
+from frpcag.data.corrupt import block_occlusion, missing_pixels
+from frpcag.estimators.clustering import ASSIGNMENTS, has_mixed_units
 from frpcag.evaluate.clustering import clustering_error
 
 
@@ -50,8 +54,9 @@ def test_the_same_seed_gives_the_same_labels():
     ("params", "message"),
     [
         ({"assign": "dbscan"}, "assign='dbscan' is unknown; choose one of 'auto'"),
-        ({"n_clusters": 0}, "n_clusters=0 must be an integer from 1 to n_samples=200"),
+        ({"n_clusters": 0}, "n_clusters=0 must be 'auto' or an integer from 1 to n_samples=200"),
         ({"n_clusters": 201}, "n_clusters=201"),
+        ({"n_clusters": "many"}, "n_clusters='many'"),
         ({"estimator": FRPCAG(gamma1=-2.0)}, "gamma1=-2.0"),
     ],
 )
@@ -82,4 +87,99 @@ def test_whitened_components_find_classes_that_strong_directions_hide():
 def test_whitening_leaves_out_directions_that_are_rounding():
     X = np.outer(np.repeat([0.0, 10.0, 30.0], 20), np.arange(1.0, 6.0))
     model = FRPCAGClustering(3, FRPCAG(gamma1=1e-9, gamma2=1e-9, n_refine="auto"), random_state=0).fit(X)  # U = X
-    assert model._whitened(0).shape == (60, 1)
+    assert model._whitened(3).shape == (60, 1)
+
+
+@pytest.mark.parametrize("change", [scale, np.asarray], ids=["standardised", "raw"])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+def test_tables_cluster_as_well_as_k_means_does(load, change):
+    X, y = load(return_X_y=True)
+    labels = FRPCAGClustering(len(set(y)), random_state=0).fit_predict(change(X))
+    centres = KMeans(len(set(y)), n_init=10, random_state=0).fit_predict(change(X))
+    assert adjusted_rand_score(y, labels) > adjusted_rand_score(y, centres) - 0.05
+
+
+def test_badly_conditioned_graphs_are_clustered():
+    X = np.random.default_rng(1).lognormal(sigma=4, size=(300, 10))
+    assert set(FRPCAGClustering(3, random_state=0).fit_predict(X)) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("assign", ["auto", "linkage", "spectral"])
+def test_equal_rows_get_one_label(assign):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))[rng.integers(0, 40, 200)]
+    model = FRPCAGClustering(4, assign=assign, random_state=0).fit(X)
+    assert len({(*row, label) for row, label in zip(X.tolist(), model.labels_, strict=True)}) == len(
+        np.unique(X, axis=0)
+    )
+    assert model.n_clusters_ == 4
+
+
+def test_fewer_distinct_rows_than_clusters_warn():
+    X = np.repeat(np.eye(3), 10, axis=0)
+    with pytest.warns(ConvergenceWarning, match="n_clusters=5 is more than the 3 distinct rows"):
+        model = FRPCAGClustering(5, random_state=0).fit(X)
+    assert model.n_clusters_ == 3
+
+
+def drawn_shapes(n=160):
+    """Return images of four smooth shapes, 12 x 12, and their classes."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 4, n)
+    across, down = np.meshgrid(np.linspace(0, np.pi, 12), np.linspace(0, np.pi, 12))
+    bases = np.stack([np.sin((1 + c % 2) * across) * np.sin((1 + c // 2) * down) for c in range(4)]).reshape(4, -1)
+    return 2 + bases[y] + 0.2 * rng.normal(size=(n, 144)), y
+
+
+def test_patches_of_one_value_count_as_missing():
+    X, y = drawn_shapes()
+    X, hit = block_occlusion(X, (12, 12), 0.25, random_state=0)
+    model = FRPCAGClustering(4, random_state=0).fit(X)
+    assert model.missing_share_ == pytest.approx(hit.mean(), abs=0.02)
+    assert clustering_error(y, model.labels_) < 0.05
+
+
+def test_clean_data_have_nothing_missing():
+    assert FRPCAGClustering(4, random_state=0).fit(drawn_shapes()[0]).missing_share_ == 0
+
+
+@pytest.mark.parametrize("n_features", [20, 144])
+def test_candidates_tell_what_was_tried_and_the_best_was_taken(n_features):
+    X, _ = drawn_shapes()
+    model = FRPCAGClustering(4, random_state=0).fit(X[:, :n_features])
+    tried = model.candidates_
+    assert len({len(column) for column in tried.values()}) == 1
+    assert set(tried["points"]) == {"W" if n_features >= 100 else "X"}
+    assert np.isfinite(tried["score"]).all()
+    assert model.affinity_.shape == (len(X), len(X))
+
+
+@pytest.mark.parametrize("n_features", [6, 120])
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_number_of_clear_clusters_is_found(k, n_features, tmp_path):
+    rng = np.random.default_rng(k)
+    X = np.repeat(4 * rng.normal(size=(k, n_features)), 30, axis=0) + rng.normal(size=(30 * k, n_features))
+    model = FRPCAGClustering("auto", random_state=0).fit(X)
+    assert model.n_clusters_ == k
+    assert model.counts_["n_clusters"][np.nanargmax(model.counts_["score"])] == k
+    model.save(tmp_path / "model.npz")
+    again = FRPCAGClustering.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.counts_["score"], model.counts_["score"])
+    assert (again.affinity_ != model.affinity_).nnz == 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_a_number_of_clusters_comes_for_few_samples(n):
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer samples than neighbours
+        assert FRPCAGClustering("auto", random_state=0).fit(X).n_clusters_ == 2
+
+
+def test_mixed_units_are_told_from_rare_counts():
+    rng = np.random.default_rng(0)
+    table = rng.normal(10, 1, size=(200, 6)) * [1, 1, 2, 1, 1000, 0.5]
+    often = np.concatenate([[0.9], np.full(9, 0.005)])
+    counts = rng.poisson(3, size=(200, 10)) * (rng.random((200, 10)) < often)
+    assert has_mixed_units(table)
+    assert not has_mixed_units(counts.astype(float))

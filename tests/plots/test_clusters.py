@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from frpcag.plots import plot_embedding
+from frpcag.plots import plot_cluster_counts, plot_embedding
 
 
 def drawn_points(ax):
@@ -81,3 +81,17 @@ def test_embedding_draws_on_the_axes_given(clouds):
 def test_embedding_refuses_what_is_not_points_with_labels(Z, labels, message):
     with pytest.raises(ValueError, match=message):
         plot_embedding(Z, labels)
+
+
+def test_cluster_counts_fill_the_best_of_those_looked_at(assert_golden):
+    score = np.array([0.2, np.nan, 0.45, np.nan, 0.1])
+    ax = plot_cluster_counts({"n_clusters": np.arange(2, 7), "gap": [0.3, 0.1, 0.5, 0.05, 0.2], "score": score})
+    assert [bar.get_height() for bar in ax.patches] == [0.3, 0.1, 0.5, 0.05, 0.2]
+    assert ax.lines[0].get_xdata().tolist() == [2, 4, 6]
+    assert ax.lines[1].get_xydata().tolist() == [[4, 0.45]]
+    assert_golden(ax.figure, "cluster_counts")
+
+
+def test_cluster_counts_without_a_score_draw_the_gaps_alone():
+    ax = plot_cluster_counts({"n_clusters": [2, 3], "gap": [0.3, 0.1], "score": [np.nan, np.nan]})
+    assert len(ax.lines) == 0

@@ -32,7 +32,8 @@ from frpcag.cli.runs import (
 )
 from frpcag.cli.tables import describe_table, read_input
 from frpcag.data import Table as DataTable
-from frpcag.insight.outliers import STANDS_OUT
+from frpcag.insight import outlier_shares
+from frpcag.linalg.spreads import column_units
 
 
 def fit(
@@ -220,8 +221,7 @@ def _graph_argument(choice) -> str | None:
 
 def _record(model, *, about, parameters, seed, notes, timings) -> dict[str, Any]:
     """Return everything about a run but the names of its files."""
-    size = np.abs(model.sparse_)
-    threshold = STANDS_OUT * float(size.mean(dtype=np.float64))
+    shares = outlier_shares(model.sparse_, units=column_units(model.low_rank_ + model.sparse_))
     return {
         "command": "fit",
         **about,
@@ -237,7 +237,7 @@ def _record(model, *, about, parameters, seed, notes, timings) -> dict[str, Any]
         "certificate": certificate(model),
         "history": {name: _finite(values) for name, values in model.history_.items()},
         "rank": len(model.singular_values_),
-        "corrupted": {"share": float(np.mean(size > threshold)), "threshold": threshold},
+        "corrupted": {"share": shares.share, "threshold": shares.threshold, "in_units": shares.in_units},
         "timings": timings,
         "warnings": notes,
         "versions": library_versions(),
@@ -288,7 +288,9 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
     corrupted = record["corrupted"]
     table.add_row(
         "corruption",
-        f"{percent(corrupted['share'])} of the entries stand out, |S| > {corrupted['threshold']:.2g}",
+        f"{percent(corrupted['share'])} of the entries stand out, |S| > {corrupted['threshold']:.2g}"
+        + (" of the spread of the column" if corrupted["in_units"] else "")
+        + "; frpcag clean judges every cell",
     )
     for name in ("gamma1", "gamma2"):
         table.add_row(name, f"{record[name]:.4g}{' (auto)' if asked[name] == 'auto' else ''}")

@@ -23,7 +23,7 @@ from frpcag.runtime.signals import end_on_signals
 # that the list of commands needs none of them.
 COMMANDS = {
     "clean": "Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.",
-    "demo": "Clean and cluster corrupted digits, beside k-means, PCA and spectral clustering.",
+    "demo": "Repair wrong cells, cluster and fill in missing values, each beside the usual tools.",
     "explore": "Serve a live report on this machine: move a slider and see the decomposition change.",
     "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",
     "info": "Show versions, cores, backends, the cache of compiled code, data sets and extras.",

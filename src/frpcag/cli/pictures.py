@@ -39,28 +39,6 @@ def save_images(folder: Path, rows: dict[str, Any], shape: tuple[int, int], *, n
     _save(figure, folder / "images.png")
 
 
-def save_spectra(folder: Path, spectra: dict[str, Any]) -> None:
-    """Draw several sets of singular values on one scale."""
-    ax: Any = None
-    for name, values in spectra.items():
-        ax = _plots().plot_singular_values(values, ax=ax, label=name)
-    _save(ax.figure, folder / "singular_values.png")
-
-
-def save_embeddings(folder: Path, embeddings: dict[str, Any], labels) -> None:
-    """Draw embeddings side by side, one colour a class."""
-    import matplotlib.pyplot as plt
-
-    plots = _plots()
-    figure, axes = plt.subplots(1, len(embeddings), figsize=(3.5 * len(embeddings), 3.0), layout="constrained")
-    for ax, (name, Z) in zip(axes, embeddings.items(), strict=True):
-        plots.plot_embedding(Z, labels, ax=ax)
-        ax.set_title(name, fontsize=9, loc="left")
-        if ax is not axes[-1]:
-            ax.get_legend().remove()
-    _save(figure, folder / "embedding.png")
-
-
 def _plots():
     import matplotlib
 

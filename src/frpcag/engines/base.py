@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -15,11 +14,14 @@ from frpcag.engines.gammas import check_gamma
 from frpcag.graphs.checks import check_weight_options
 from frpcag.graphs.laplacian import check_laplacian
 from frpcag.graphs.metric import check_metric
+from frpcag.linalg.spreads import compare_spreads
 from frpcag.linalg.units import Moves
 from frpcag.problem import check_numbers
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.clock import Clock
+from frpcag.runtime.memory import require_address_space
 from frpcag.runtime.threads import count_threads
+from frpcag.runtime.warn import warn_user
 from frpcag.solvers.solve import check_options
 from frpcag.solvers.stopping import Solution
 
@@ -48,6 +50,10 @@ class Factors(NamedTuple):
     V: Any
 
 
+class UnitsWarning(UserWarning):
+    """Columns have different units, and the widest decide alone."""
+
+
 class Engine:
     """The stages of a fit for one kind of data; `FRPCAG.fit` calls them in order.
 
@@ -62,6 +68,8 @@ class Engine:
         Seconds per stage.
     backend : str or Backend
         What computes the steps of the solve.
+    shown : StageReport or None
+        What tells a person of the stages.
     multiples : (float, float)
         Of the scale-free gammas, where gamma is "auto".
     """
@@ -71,6 +79,7 @@ class Engine:
         self.clock = Clock()
         self.backend = model.backend
         self.multiples = (1.0, 1.0)
+        self.shown: Any = None
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as the other stages take it; raise for matrices and parameters that no fit can use."""
@@ -79,6 +88,37 @@ class Engine:
     def centre(self, X: Any) -> Centred:
         """Return a centred and scaled copy of ``X``."""
         raise NotImplementedError
+
+    def warn_of_units(self, X: Any) -> None:
+        """Warn if the columns of ``X``, as `check` returns it, are so unlike that the widest decide alone."""
+        model = self.model
+        found = None if model.scale else compare_spreads(self.some_rows(X))
+        if found is not None:
+            names = getattr(model, "feature_names_in_", None)
+            wide, narrow = (j if names is None else repr(str(names[j])) for j in (found.widest, found.narrowest))
+            warn_user(
+                f"columns of X have different units: column {wide} spreads {found.ratio:.2g} times as far as column "
+                f"{narrow}, so it alone decides which rows are neighbours, and the narrow ones count for nothing. Pass "
+                "scale=True, or scale X robustly first (sklearn.preprocessing.RobustScaler).",
+                UnitsWarning,
+            )
+
+    def some_rows(self, X: Any) -> Any:
+        """Return rows of ``X`` on the host, enough to see how far its columns spread."""
+        return X
+
+    def check_nonnegative(self, X: Any) -> None:
+        """Raise ValueError if ``nonnegative`` is asked for and ``X`` has negative entries."""
+        values = X.data if hasattr(X, "indptr") else X
+        if self.model.nonnegative and bool((values < 0).any()):
+            raise ValueError(
+                "nonnegative=True needs X >= 0, but X has negative entries; pass counts or their logarithms."
+            )
+
+    @property
+    def centres(self) -> bool:
+        """Whether the mean of each feature is subtracted; levels stay where the clean part must not fall below zero."""
+        return self.model.center and not self.model.nonnegative
 
     def graph(self, basis: Any, axis: int) -> Any:
         """Return the graph of the samples or features of ``basis``, centred data or a clean part; None without one."""
@@ -108,6 +148,17 @@ class Engine:
         """
         raise NotImplementedError
 
+    def clipped(self, low_rank: Any, solution: Solution) -> Any:
+        """Return the clean part without what the solver left below zero, also in ``solution``.
+
+        Clipping lowers the objective, so that the gap that is proved for the unclipped part holds: the data are not
+        negative, and for a Laplacian, whose entries off the diagonal are none of them positive, the positive part of a
+        vector has no more energy than the vector. docs/maths.md has the proof.
+        """
+        for A in (low_rank, solution.U):
+            A.clip(0, None, out=A)
+        return low_rank
+
     def factors(self, U: Any) -> Factors:
         """Return the factors of the clean part about its mean; ``U`` may be overwritten."""
         raise NotImplementedError
@@ -126,9 +177,7 @@ class Engine:
         if not isinstance(k, Integral) or k < n_nodes:
             return k
         if axis == 0:  # the two graphs share n_neighbors, so few features are no reason to complain
-            warnings.warn(
-                f"n_neighbors={k} is not smaller than n_samples={n_nodes}; using {n_nodes - 1}.", stacklevel=6
-            )
+            warn_user(f"n_neighbors={k} is not smaller than n_samples={n_nodes}; using {n_nodes - 1}.")
         return n_nodes - 1
 
 
@@ -143,6 +192,7 @@ ENGINES = {
 def engine_for(X: Any, model: Any) -> Engine:
     """Return the engine for ``X`` and the parameters of a model, which are checked."""
     check_parameters(model)
+    require_address_space()
     name = getattr(model.backend, "name", model.backend)
     select_backend(name, X=X)  # says what is unknown or missing
     if is_dask(X) and name not in ("auto", "dask"):
@@ -154,7 +204,8 @@ def engine_for(X: Any, model: Any) -> Engine:
 
 def check_parameters(model: Any) -> None:
     """Raise ValueError for parameters of `FRPCAG` that no data could make right."""
-    check_flags(center=model.center, scale=model.scale)
+    check_flags(center=model.center, scale=model.scale, nonnegative=model.nonnegative)
+    check_verbose(model.verbose)
     for name in ("gamma1", "gamma2"):
         check_gamma(name, getattr(model, name))
     check_numbers(model.loss, model.huber_delta)
@@ -167,6 +218,12 @@ def check_parameters(model: Any) -> None:
     check_options(
         tol=model.tol, max_iter=model.max_iter, stop=model.stop, backend=model.backend, callback=model.callback
     )
+
+
+def check_verbose(verbose: Any) -> None:
+    """Raise ValueError unless ``verbose`` is a whole number of at least 0."""
+    if not isinstance(verbose, (Integral, bool)) or int(verbose) < 0:
+        raise ValueError(f"verbose={verbose!r} must be an integer >= 0; 0 is silent, 1 tells the stages.")
 
 
 def check_seed(random_state: Any) -> None:

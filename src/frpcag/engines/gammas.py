@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from frpcag.runtime.warn import warn_user
 
 Array = np.ndarray
 # Of each column over the rows looked at: |2 L X|, |X|, deviations from a reference row, and entries observed.
@@ -178,11 +179,10 @@ def gamma_of(
         unit = float((spread * count).sum() / count.sum()) if loss == "l2" else 1.0
     if not counts.any():
         if (shows & (pull > 0)).any():
-            warnings.warn(
+            warn_user(
                 f"gamma='auto' is 0: the entries of X, {float(size.sum() / count.sum()):.3g} in the mean, differ from "
                 f"those of their neighbours by no more than the rounding of {np.dtype(dtype)}; subtract their level in "
-                "float64 first, or pass a gamma.",
-                stacklevel=2,
+                "float64 first, or pass a gamma."
             )
         return 0.0
     if not (np.isfinite([typical, unit]).all() and typical > 0 and np.isfinite(unit / typical)):

@@ -25,14 +25,15 @@ class HostEngine(Engine):
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a float array or CSR matrix."""
-        require_memory_for(X, self.model.n_neighbors, backend=self.backend)
+        require_memory_for(X, self.model)
         X = validate_matrix(self.model, X, reset=True)
         check_n_components(self.model.n_components, *X.shape)
+        self.check_nonnegative(X)
         return X
 
     def centre(self, X: Any) -> Centred:
         """Return a centred and scaled copy of ``X``."""
-        return Centred(*center_and_scale(X, center=self.model.center, scale=self.model.scale))
+        return Centred(*center_and_scale(X, center=self.centres, scale=self.model.scale))
 
     def as_array(self, Xc: Any) -> Array:
         """Return centred data as a NumPy array on the host."""

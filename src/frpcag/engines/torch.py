@@ -84,11 +84,21 @@ class TorchEngine(HostEngine):
         self.gives_tensors = is_tensor(X)
         X = self._checked_tensor(X.detach()) if is_tensor(X) else self._copied(X)
         check_n_components(self.model.n_components, *X.shape)
+        self.check_nonnegative(X)
         return X
+
+    def clipped(self, low_rank: Tensor, solution: Any) -> Tensor:
+        """Return the clean part without what the solver left below zero, also in ``solution``."""
+        solution.U.clamp_(min=0)
+        return low_rank.clamp_(min=0)
+
+    def some_rows(self, X: Tensor) -> np.ndarray:
+        """Return some rows of ``X`` on the host, evenly spaced."""
+        return X[:: max(1, len(X) // 500)].cpu().numpy()
 
     def centre(self, X: Tensor) -> Centred:
         """Return a centred and scaled copy of ``X``."""
-        center, scale = self.model.center, self.model.scale
+        center, scale = self.centres, self.model.scale
         mean, std = column_moments(_TensorSums(X), eps=torch.finfo(X.dtype).eps, center=center, scale=scale)
         mean, std = (torch.from_numpy(v).to(X.device) for v in (mean, std))
         Xc = torch.empty_like(X, memory_format=torch.contiguous_format)

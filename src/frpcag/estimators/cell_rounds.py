@@ -42,6 +42,8 @@ ATOM = 0.2
 LEAST_MISSING = 0.02
 PATCH = 0.7
 LEAST_LEFT = 0.4
+# What a round decides about cells; `repeats` and `runs` only get better and are kept.
+JUDGED = ("post", "flagged", "wrong_rows", "scattered", "verdict", "suspects", "mixture", "damage", "choice")
 # Fewer cells than this are not worth a second thread.
 SMALL = 100_000
 # Rows that rank and weights of the stack are chosen on.
@@ -123,12 +125,18 @@ class CellRounds:
         still = self.shape is not None or self.one_value
         self.runs: list[Run] = [] if still else find_runs(self.given, observed)
         mask = observed & ~self.flagged & ~in_runs(self.runs, X.shape)
-        last = None
+        last = best = None
         for _ in range(self.rounds):
             self.choice = last = self.choose(mask, last=last)
             P = self.predict(self.choice, mask)
             self._judge_cells(P)
             mask = observed & ~self.flagged
+            # Predictions that fit ever closer make natural cells stand out, too: a later round must win over the best.
+            if best is None or self._held_out() <= best[0]:
+                best = self._held_out(), {name: getattr(self, name) for name in JUDGED}
+        assert best is not None
+        vars(self).update(best[1])
+        mask = observed & ~self.flagged
         if self._in_patches(~mask):
             self.choice = self.choose(mask, pattern=~mask)
         self.predicted = self.predict(self.choice, mask).values
@@ -206,6 +214,10 @@ class CellRounds:
         self.scattered, self.verdict = verdict.keep, verdict
         self.post = np.maximum(from_repeats, scattered) if self.scattered else from_repeats
         self._flag()
+
+    def _held_out(self) -> float:
+        """Return the change of the held-out error that the flags of the round just done have brought."""
+        return self.verdict.change if self.scattered else 0.0
 
     def _verdict(self, scattered: Array, base: Array) -> Verdict:
         """Ask the judge about the cells that deviate."""

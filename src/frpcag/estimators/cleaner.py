@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from numbers import Integral
 
 import numpy as np
@@ -18,7 +19,7 @@ from frpcag.cells.predictors import GraphPredictor
 from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
-from frpcag.engines.base import check_seed, refuse_dask
+from frpcag.engines.base import UnitsWarning, check_seed, refuse_dask
 from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.estimators.cell_rules import CellRules
 from frpcag.estimators.decomposition import FRPCAG
@@ -171,7 +172,9 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         results = [] if rounds is None else rounds.results
         self.cv_results_ = {key: _column([row[key] for row in results]) for key in (results[0] if results else ())}
         self.notes_ = [] if rounds is None else list(rounds.notes)
-        self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnitsWarning)  # the cells were judged in units of their own
+            self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
 
     def fit_transform(self, X, y=None) -> Array:
         """Fit to ``X`` and return it cleaned."""

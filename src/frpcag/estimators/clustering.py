@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Real
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from frpcag.cells.overwritten import overwritten_cells
+from frpcag.cells.units import MIXED, find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import on_host, refuse_dask
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
-from frpcag.graphs import build_graph, graph_from_weights
+from frpcag.labels.choose import Candidate, best, on_components, on_points, unit_rows
+from frpcag.labels.cloud import cloud_of
+from frpcag.labels.count import count_clusters
+from frpcag.labels.distinct import distinct_rows
 from frpcag.labels.kmeans import kmeans
-from frpcag.labels.spectral import spectral_embedding, unit_degrees
-from frpcag.linalg.factorize import gram_svd
+from frpcag.labels.labellers import label
+from frpcag.linalg.factorize import gram_svd, power_unit
 from frpcag.runtime.arrays import is_tensor
 
 Array = np.ndarray
 
-# The graph that is clustered: fewer neighbours than for smoothing, and a share of the graph of the data as given, which
-# keeps what smoothing may have blurred. Measured in docs/decisions/clustering.md.
-CLUSTER_NEIGHBORS = 6
-RAW_SHARE = 0.5
-# Whitened components for each cluster, and how tight the clusters in their graph must be, as a share of what the mixed
-# graph gives, to be taken alone: where a few strong directions, such as the lighting, hide the classes.
-WHITENED_PER_CLUSTER = 2
+# With fewer features than this the data as given are labelled; whitening would blow up what tells nothing apart.
+WIDE = 100
+# Whitened components for each cluster that are looked at, and those of a single linkage with its neighbours.
+MOST_COLUMNS, COLUMNS, NEIGHBORS = 3, 2, 20
+# Components below this share of the strongest are noise.
 WHITENED_FLOOR = 1e-3
-TIGHTER = 0.5
 
-ASSIGNMENTS = ("auto", "spectral", "kmeans", "components")
+# What candidates_ tells, and of which kind.
+FIELDS = {
+    "points": str, "labeller": str, "n_coordinates": np.int64, "n_neighbors": np.int64, "score": np.float64,
+    "smallest": np.int64,
+}  # fmt: skip
+
+ASSIGNMENTS = ("auto", "linkage", "spectral", "kmeans", "components")
 
 
 class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
@@ -40,16 +52,20 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters; "auto" looks for it between 2 and 100: where the spectrum of the neighbour graph has a gap
+        and parts of the samples agree. It is a guess: look at ``counts_`` with
+        :func:`frpcag.plots.plot_cluster_counts`.
     estimator : FRPCAG, optional
-        The model that cleans the data; ``FRPCAG(n_refine="auto")`` by default.
-    assign : {"auto", "spectral", "kmeans", "components"}, default="auto"
-        "spectral" rebuilds the sample graph from the clean data, adds half of that of the data as given (unless it
-        was refined and nothing is missing), and clusters it spectrally; "kmeans" runs k-means on the clean data, as
-        the paper does; "components" runs it on the ``n_components`` principal components ``W``. "auto" adds the graph
-        of the whitened components, two for each cluster, to that of "spectral", and takes it alone where the clusters
-        in it are twice as tight.
+        The model that cleans the data; by default ``FRPCAG(metric="auto")``, with ``scale=True`` where the columns
+        have mixed units.
+    assign : {"auto", "linkage", "spectral", "kmeans", "components"}, default="auto"
+        "auto" tries several labels and takes one. With 100 features or more it links the whitened components of the
+        clean data, one to three for each cluster, and takes the labels that agree best with the others. With fewer
+        features it labels the data as given, missing cells filled in, by linkage, spectral clustering and k-means, and
+        takes the smallest normalised cut. "linkage" is graph degree linkage of the same points, once; "spectral"
+        clusters the graph of the clean data; "kmeans" runs k-means on the clean data, as the paper does; "components"
+        runs it on the ``n_components`` principal components ``W``.
     n_init : int, default=10
         Starts of k-means; the best is kept.
     random_state : int, RandomState or None
@@ -65,6 +81,24 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         The fitted model behind the labels.
     n_iter_ : int
         Its solver steps.
+    n_clusters_ : int
+        Number of clusters found: as asked for, or as many as there are distinct rows.
+    affinity_ : csr_array of shape (n_distinct, n_distinct) or None
+        Weights of the neighbour graph of the points that were labelled, a node for each distinct row; None where
+        k-means labelled all rows.
+    candidates_ : dict of str to ndarray
+        What was tried: ``points``, ``labeller``, ``n_coordinates``, ``n_neighbors``, ``score`` (larger is better)
+        and ``smallest``, the size of the smallest cluster.
+    counts_ : dict of str to ndarray
+        With ``n_clusters="auto"``: ``n_clusters``, ``gap``, ``stability`` and ``score`` of the numbers that were
+        tried.
+    missing_share_ : float
+        Share of the cells that were taken as missing: NaN as given, or overwritten with one value.
+
+    Notes
+    -----
+    A value that overwrote cells, here and there or in patches, tells nothing of them: except for "kmeans" and
+    "components", such cells are found and taken as missing. Rows that are equal get one label.
 
     Examples
     --------
@@ -79,7 +113,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         estimator: FRPCAG | None = None,
         *,
         assign: str = "auto",
@@ -117,73 +151,132 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     def _fit(self, X) -> None:
         Z = validate_matrix(self, X, reset=True)
+        Z = Z.toarray() if hasattr(Z, "toarray") else Z
         if self.assign not in ASSIGNMENTS:
             raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
-        k = self.n_clusters
-        if not isinstance(k, Real) or isinstance(k, bool) or not 1 <= k <= Z.shape[0] or int(k) != k:
-            raise ValueError(f"n_clusters={self.n_clusters!r} must be an integer from 1 to n_samples={Z.shape[0]}.")
+        check_n_clusters(self.n_clusters, len(Z))
         random_state = check_random_state(self.random_state)
-        model = FRPCAG(n_refine="auto", random_state=random_state, n_jobs=self.n_jobs)
-        model = model if self.estimator is None else clone(self.estimator)
-        # Frames are taken as arrays: their columns are checked and named here.
-        self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, X if is_tensor(X) else Z))
+        as_the_paper = self.assign in ("kmeans", "components")
+        marked = None if as_the_paper else overwritten_cells(Z, shape=getattr(self.estimator, "feature_shape", None))
+        given = X if is_tensor(X) else Z  # frames are taken as arrays: their columns are checked and named here
+        if marked is not None and marked.any():
+            Z = np.where(marked, Z.dtype.type(np.nan), Z)
+            given = given.masked_fill(given.new_tensor(marked).bool(), np.nan) if is_tensor(X) else Z
+        self.missing_share_ = float(np.isnan(Z).mean())
+        model = self._default_model(Z, random_state) if self.estimator is None else clone(self.estimator)
+        self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, given))
         self.n_iter_ = self.estimator_.n_iter_
-        if self.assign == "auto":
-            self.labels_: Array = self._tightest(Z, random_state)
+        k = self._number(Z, random_state) if self.n_clusters == "auto" else int(self.n_clusters)
+        if as_the_paper:
+            points = self._paper_points(random_state)
+            self.labels_: Array = kmeans(points, k, n_init=self.n_init, random_state=random_state)[0]
+            self.affinity_: sp.csr_array | None = None
+            self.candidates_: dict[str, Array] = {}
         else:
-            self.labels_ = self._kmeans(self._points(Z, random_state), random_state)[0]
+            self._label_distinct(Z, k, random_state)
+        self.n_clusters_ = int(self.labels_.max()) + 1
 
-    def _kmeans(self, points: Array, random_state) -> tuple[Array, float]:
-        return kmeans(points, self.n_clusters, n_init=self.n_init, random_state=random_state)
+    def _default_model(self, Z: Array, random_state) -> FRPCAG:
+        return FRPCAG(metric="auto", scale=has_mixed_units(Z), random_state=random_state, n_jobs=self.n_jobs)
 
-    def _tightest(self, X, random_state) -> Array:
-        """Return the labels of the mixed graph, or of the whitened components where these are far tighter."""
-        of_W = self._unit_graph(self._whitened(random_state), random_state)
-        mixed, whitened = (
-            self._kmeans(self._embed(A, random_state), random_state)
-            for A in (self._clean_and_raw_graph(X, random_state) + of_W, of_W)
-        )
-        return whitened[0] if whitened[1] < TIGHTER * mixed[1] else mixed[0]
+    def _number(self, Z: Array, random_state) -> int:
+        """Return a number of clusters, and store what it was chosen by."""
+        U = self.estimator_.low_rank_
+        points = _in_range(self._centred(U)) if Z.shape[1] >= WIDE else self._filled(Z)
+        rows = distinct_rows(Z)[0]
+        found, self.counts_ = count_clusters(points[rows], random_state=random_state.randint(2**31), n_jobs=self.n_jobs)
+        return min(found, len(rows))
 
-    def _points(self, X, random_state) -> Array:
-        """Return the points that k-means labels."""
-        model = self.estimator_
-        if self.assign == "components":
-            return model.embedding_ / np.where(model.singular_values_ > 0, model.singular_values_, 1)
-        if self.assign == "kmeans":
-            # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
-            U = self._centred(model.low_rank_)
-            W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
-            # Clusters do not depend on the unit, but the squares of the extremes of float64 leave its range.
-            return W * Sigma if 1e-100 < Sigma[0] < 1e100 else W * (Sigma / (Sigma[0] or 1.0))
-        return self._embed(self._clean_and_raw_graph(X, random_state), random_state)
+    def _label_distinct(self, Z: Array, k: int, random_state) -> None:
+        """Label the distinct rows, and all rows like them."""
+        first, kind = distinct_rows(Z)
+        if len(first) < k:
+            warnings.warn(
+                f"n_clusters={k} is more than the {len(first)} distinct rows of X; each of them is a cluster.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+            k = len(first)
+        if k in (1, len(first)):
+            labels = np.zeros(len(first), np.int64) if k == 1 else np.arange(len(first))
+            self.labels_, self.affinity_, self.candidates_ = labels[kind], None, {}
+            return
+        seed = random_state.randint(2**31)
+        tried = self._candidates(Z, first, k, {"n_init": self.n_init, "random_state": seed, "n_jobs": self.n_jobs})
+        chosen = best(tried)
+        self.labels_, self.affinity_ = chosen.labels[kind], chosen.cloud.affinity
+        self.candidates_ = {
+            name: np.array([getattr(one, name) for one in tried], dtype=object if kept is str else kept)
+            for name, kept in FIELDS.items()
+        }
+
+    def _candidates(self, Z: Array, rows: Array, k: int, options: dict) -> list[Candidate]:
+        wide = Z.shape[1] >= WIDE
+        if self.assign == "auto":
+            if wide:
+                return on_components(self._whitened(MOST_COLUMNS * k)[rows], k, **options)
+            return on_points("X", self._filled(Z)[rows], k, **options)
+        if self.assign == "spectral":
+            name, points = "U", _in_range(self._centred(self.estimator_.low_rank_))[rows]
+        elif wide:
+            name, points = "W", unit_rows(self._whitened(COLUMNS * k)[rows])
+        else:
+            name, points = "X", self._filled(Z)[rows]
+        search = {key: options[key] for key in ("random_state", "n_jobs")}
+        cloud = cloud_of(points, n_neighbors=NEIGHBORS, **search)
+        labels = label(self.assign, cloud, k, n_init=self.n_init, random_state=options["random_state"])
+        return [Candidate(name, self.assign, points.shape[1], cloud.indices.shape[1], 0.0, labels, cloud)]
 
     def _centred(self, X: Array) -> Array:
         return (X - self.estimator_.center_) / self.estimator_.scale_
 
-    def _whitened(self, random_state) -> Array:
+    def _filled(self, Z: Array) -> Array:
+        """Return the data as given, centred and scaled, with missing cells as in the clean data."""
+        return _in_range(self._centred(np.where(np.isnan(Z), self.estimator_.low_rank_, Z)))
+
+    def _whitened(self, n_components: int) -> Array:
         """Return the first principal components of the clean data, all of unit length."""
         U = self._centred(self.estimator_.low_rank_)
-        n_components = min(WHITENED_PER_CLUSTER * self.n_clusters, *U.shape)
-        W, Sigma, _ = gram_svd(U - U.mean(axis=0), n_components, random_state=random_state)
+        W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(n_components, *U.shape), random_state=0)
         return W[:, Sigma >= WHITENED_FLOOR * Sigma[0]]  # below lies noise, which whitening would blow up
 
-    def _clean_and_raw_graph(self, X, random_state):
-        """Return the weights of the graph of the clean data, with a share of that of the data as given."""
-        Xc = self._centred(X.toarray() if hasattr(X, "toarray") else X)
-        A = self._unit_graph(self._centred(self.estimator_.low_rank_), random_state)
-        # A graph that had to be refined was mostly noise: none of it, unless what is wrong with the data is marked as
-        # missing and does not enter the graph.
-        if self.estimator_.n_refine_ == 0 or np.isnan(Xc).any():
-            A = A + RAW_SHARE * self._unit_graph(Xc, random_state)
-        return A
-
-    def _unit_graph(self, Z: Array, random_state):
-        n_neighbors = min(CLUSTER_NEIGHBORS, len(Z) - 1)
-        return unit_degrees(build_graph(Z, n_neighbors=n_neighbors, random_state=random_state, n_jobs=self.n_jobs))
-
-    def _embed(self, A, random_state) -> Array:
-        return spectral_embedding(graph_from_weights(A).laplacian, self.n_clusters, random_state=random_state)
+    def _paper_points(self, random_state) -> Array:
+        """Return the points that k-means labels in the paper: ``U`` or ``W``."""
+        model = self.estimator_
+        if self.assign == "components":
+            return model.embedding_ / np.where(model.singular_values_ > 0, model.singular_values_, 1)
+        # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
+        U = self._centred(model.low_rank_)
+        W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
+        # Clusters do not depend on the unit, but the squares of the extremes of float64 leave its range.
+        return W * Sigma if 1e-100 < Sigma[0] < 1e100 else W * (Sigma / (Sigma[0] or 1.0))
 
     def __sklearn_tags__(self):
         return accepts_matrices(super().__sklearn_tags__())
+
+
+def check_n_clusters(k: Any, n: int) -> None:
+    """Raise ValueError unless ``k`` is "auto" or a number of clusters of ``n`` samples."""
+    if isinstance(k, str) and k == "auto":
+        return
+    if not isinstance(k, Real) or isinstance(k, bool) or not 1 <= float(k) <= n or float(k) % 1:
+        raise ValueError(f"n_clusters={k!r} must be 'auto' or an integer from 1 to n_samples={n}.")
+
+
+def has_mixed_units(X: Array) -> bool:
+    """Say whether both the spread and the size of the largest column are far beyond those of most.
+
+    Counts that are mostly zero differ in spread alone: a rare one is as large as the others where it is there.
+    """
+    observed = ~np.isnan(X)
+    if not find_units(X, observed, one_level=False).mixed:
+        return False
+    counted = observed & (X != 0)
+    sizes = np.abs(np.where(counted, X, 0)).sum(axis=0) / np.maximum(counted.sum(axis=0), 1)
+    return bool(sizes.max() > MIXED * np.median(sizes[sizes > 0]))
+
+
+def _in_range(points: Array) -> Array:
+    """Return points in a unit in which their squares stay in the range of float64."""
+    unit = power_unit(float(np.abs(points).max(initial=0.0)), 8)
+    return points if unit == 1.0 else points / unit

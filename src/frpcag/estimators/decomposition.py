@@ -13,6 +13,8 @@ from frpcag.estimators.new_rows import NewRowsMixin
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
+from frpcag.runtime.arrays import is_dask
+from frpcag.runtime.stages import StageReport
 from frpcag.solvers import Progress, Solution, SolveInterrupted, solve
 from frpcag.solvers.conditioning import rounded
 
@@ -37,9 +39,10 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         "auto" takes ``1 / mean |2 L X|``, which does not depend on the units of ``X``.
     n_neighbors : int, default=10
         Neighbours of each node, at most one less than there are nodes.
-    sample_graph, feature_graph : str, sparse matrix, Graph, transformer or None, default="auto"
+    sample_graph, feature_graph : str, sparse matrix, graph, edge list, transformer or None, default="auto"
         "auto", "exact" (the paper's strategy 1), "approximate" (strategy 2), "grid" (features are pixels, with
-        ``feature_shape``), a symmetric adjacency, a :class:`Graph`, an object with the interface of scikit-learn's
+        ``feature_shape``), a symmetric adjacency, a :class:`Graph`, a graph of NetworkX or igraph, edges as an array of
+        shape (m, 2) or (m, 3) with two nodes and a weight, an object with the interface of scikit-learn's
         ``KNeighborsTransformer``, or None to drop the term. The paper's graph types are A ("exact", "exact"),
         B ("exact", "approximate") and C ("approximate", "approximate").
     metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
@@ -57,6 +60,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         Where Huber's loss turns linear, in units of the centred and scaled data.
     center, scale : bool, default=True and False
         Subtract the mean of each feature; divide by its standard deviation.
+    nonnegative : bool, default=False
+        Keep the clean part at or above zero, as counts and their logarithms are; ``X`` must be. The problem is then
+        solved without subtracting the mean; ``embedding_`` is still taken about the mean of ``low_rank_``.
     n_refine : int or "auto", default=0
         How often at most the graphs are rebuilt from ``U`` and the problem solved again; it ends early when the sample
         graph keeps nine tenths of its edges. "auto" refines once, and only if ``U`` keeps fewer than half of the edges
@@ -77,6 +83,8 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         Seed of the approximate neighbour search. The solver is deterministic.
     n_jobs : int, optional
         Number of threads, all cores by default. Results do not depend on it.
+    verbose : int, default=0
+        1 tells each stage when it is done, with its seconds and the gap of the solve.
     callback : callable, optional
         Called after every solver step with a ``Progress(n_iter, max_iter, change, gap, objective, tol)``; a true
         return value stops the fit early with a valid, certified result. Ctrl-C does too, and then raises
@@ -152,6 +160,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         huber_delta: float = 1.0,
         center: bool = True,
         scale: bool = False,
+        nonnegative: bool = False,
         n_refine: int | str = 0,
         tol: float = 1e-3,
         max_iter: int = 500,
@@ -160,6 +169,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         feature_shape: tuple[int, int] | None = None,
         random_state=None,
         n_jobs: int | None = None,
+        verbose: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ):
         self.n_components = n_components
@@ -175,6 +185,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         self.huber_delta = huber_delta
         self.center = center
         self.scale = scale
+        self.nonnegative = nonnegative
         self.n_refine = n_refine
         self.tol = tol
         self.max_iter = max_iter
@@ -183,6 +194,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         self.feature_shape = feature_shape
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.callback = callback
 
     def fit(self, X, y=None):
@@ -212,13 +224,21 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         """Take ``X`` through the stages of its engine, and name the results; automatic gammas take these multiples."""
         engine = engine_for(X, self)
         engine.multiples = multiples
+        with StageReport(self.verbose) as engine.shown:
+            engine.clock.listener = engine.shown.lap
+            self._take_through(engine, X)
+
+    def _take_through(self, engine: Engine, X: Any) -> None:
         X = engine.check(X)
+        engine.warn_of_units(X)
         centred = engine.centre(X)
         engine.clock.lap("preprocess")
         solution, graphs, problem = self._solve_refined(engine, centred)
         low_rank, moves = engine.restore(X, solution, centred, problem)
         if moves is not None:  # what is proved holds for the result that the user gets
-            solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol, stacklevel=4)
+            solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol)
+        if self.nonnegative:
+            low_rank = engine.clipped(low_rank, solution)
         engine.clock.lap("restore")
         factors = engine.factors(solution.U)
         engine.clock.lap("factorize")
@@ -232,25 +252,41 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         """Fit and return ``embedding_``, the training samples in the principal directions."""
         return self.fit(X).embedding_
 
-    def report(self, path, **more):
+    def report(self, path=None, **more):
         """Write one self-contained HTML page about the fit: words, images, tables, plots, diagnostics.
 
         Parameters
         ----------
-        path : path
-            The file to write.
+        path : path, optional
+            The file to write. Without it, the page is returned as an object that a notebook shows.
         **more
             Fields of :class:`frpcag.report.Fit` to add, such as ``labels`` of the samples, ``title``, or
             ``feature_shape``, the height and width of the image behind a row.
 
         Returns
         -------
-        Path
+        Path or InlineReport
         """
         check_is_fitted(self)
-        from frpcag.report import Fit, write_report
+        from frpcag.report import Fit, InlineReport, render_report, write_report
 
-        return write_report(path, Fit.of_model(self, **more))
+        fit = Fit.of_model(self, **more)
+        return InlineReport(render_report(fit)) if path is None else write_report(path, fit)
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + self._card()
+
+    def _repr_mimebundle_(self, **kwargs) -> dict[str, str]:
+        """Return what a notebook shows: scikit-learn's diagram and, once fitted, what came of it."""
+        shown = super()._repr_mimebundle_(**kwargs)
+        return shown | {"text/html": shown["text/html"] + self._card()} if "text/html" in shown else shown
+
+    def _card(self) -> str:
+        if not hasattr(self, "low_rank_") or is_dask(self.low_rank_):
+            return ""
+        from frpcag.report import fit_card
+
+        return fit_card(self)
 
     def _solve_refined(self, engine: Engine, centred: Centred) -> tuple[Solution, tuple[Any, Any], Any]:
         """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
@@ -302,9 +338,21 @@ def solve_problem(
             stop=model.stop,
             backend=engine.backend,
             n_jobs=model.n_jobs,
-            callback=model.callback,
+            callback=_with_report(model, engine),
             U0=U0,
             level=level,
         )
     except SolveInterrupted as stop:
         return stop.solution
+
+
+def _with_report(model: FRPCAG, engine: Engine) -> Callable[[Progress], object] | None:
+    """Return the callback of a model, and before it the report of the stages."""
+    if not model.verbose or engine.shown is None:
+        return model.callback
+
+    def told(at: Progress) -> object:
+        engine.shown.step(at)
+        return model.callback(at) if model.callback is not None else None
+
+    return told

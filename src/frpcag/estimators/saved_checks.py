@@ -167,6 +167,16 @@ def graph(nodes: str) -> Check:
     return check
 
 
+def weights(name: str, value: Any, sizes: Sizes) -> None:
+    """Check a square sparse matrix of weights >= 0 with no more nodes than samples, or None."""
+    if value is None:
+        return
+    one_of(sp.csr_array)(name, value, sizes)
+    if value.shape[0] != value.shape[1] or value.shape[0] > sizes["n"]:
+        raise ValueError(f"{name} has shape {value.shape}, not that of a graph of at most {sizes['n']} nodes")
+    floats("k", least=0.0)(name, value.data, {})
+
+
 def names(nodes: str) -> Check:
     """Check the names of features."""
 

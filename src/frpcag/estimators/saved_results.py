@@ -31,6 +31,7 @@ from frpcag.estimators.saved_checks import (
     series,
     shares,
     texts,
+    weights,
     whole_numbers,
 )
 from frpcag.estimators.saved_parts import part
@@ -68,7 +69,16 @@ _OVER_FRPCAG: dict[str, Check] = {
 RESULTS: dict[str, Mapping[str, Check]] = {
     "FRPCAG": _FRPCAG,
     "FRPCAGCV": {**_OVER_FRPCAG, "cv_results_": series, "best_index_": best_index},
-    "FRPCAGClustering": {**_OVER_FRPCAG, "n_iter_": count(), "labels_": whole_numbers("n")},
+    "FRPCAGClustering": {
+        **_OVER_FRPCAG,
+        "n_iter_": count(),
+        "labels_": whole_numbers("n"),
+        "n_clusters_": count(1),
+        "affinity_": weights,
+        "candidates_": search_results,
+        "counts_": series,
+        "missing_share_": number(least=0),
+    },
     "RobustGraphCleaner": {
         **_OVER_FRPCAG,
         "cleaned_": floats("np"),
@@ -97,7 +107,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     },
 }
 # Results that a file may lack.
-OPTIONAL = frozenset({"feature_names_in_"})
+OPTIONAL = frozenset({"feature_names_in_", "n_clusters_", "affinity_", "candidates_", "counts_", "missing_share_"})
 
 
 def check_results(kind: str, results: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from frpcag.graphs.exchange import as_adjacency
 from frpcag.graphs.weights import WEIGHTS
 
 # Relative to the largest weight: what rounding may leave between A and its transpose.
@@ -110,6 +111,7 @@ def check_graph_size(graph: Any, n_nodes: int, *, axis: int, argument: str) -> N
 
 def check_adjacency(A: Any, *, n_nodes: int | None = None, argument: str = "A") -> sp.csr_array:
     """Return ``A`` as weights of a Graph: float64 CSR, symmetric to the last bit, no diagonal, no zeros."""
+    A = as_adjacency(A, n_nodes=n_nodes, argument=argument)
     A = A if sp.issparse(A) else np.asarray(A)
     if A.ndim != 2 or A.dtype.kind not in "biuf":
         raise ValueError(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.graphs.exchange import edge_index, edge_lengths, to_igraph
 from frpcag.graphs.laplacian import build_laplacian, check_laplacian, degrees, null_vector
 from frpcag.linalg.lanczos import largest_eigenvalue
 from frpcag.linalg.small_indices import with_small_indices
@@ -99,6 +100,36 @@ class Graph:
         except ImportError as error:
             raise ImportError("Graph.to_networkx needs NetworkX; install frpcag[graphs].") from error
         return from_scipy_sparse_array(sp.triu(self.weights))
+
+    def to_igraph(self) -> Any:
+        """Return the graph as an undirected `igraph.Graph` whose edges have a ``weight``, for Leiden and the like."""
+        return to_igraph(self.weights)
+
+    def to_edge_index(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the edges as PyTorch Geometric has them: ``edge_index`` of shape (2, 2 n_edges), and their weights.
+
+        ``torch_geometric.data.Data(edge_index=torch.from_numpy(edge_index), edge_weight=torch.from_numpy(weight))``.
+        """
+        return edge_index(self.weights)
+
+    def distances(self, X: Any = None) -> sp.csr_array:
+        """Return the lengths of the edges, for methods that take ``metric="precomputed"``.
+
+        Weights are similarities: near nodes have large ones. Such methods want the opposite.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_nodes, n_features), optional
+            The points: the result holds their Euclidean distances along the edges. Without them the distances come
+            from Gaussian weights, ``sigma * sqrt(-log w)``, in which an edge that only one of its ends counts among
+            its neighbours is longer than it is.
+
+        Returns
+        -------
+        csr_array of shape (n_nodes, n_nodes)
+            Zeros that are stored are edges of length zero.
+        """
+        return edge_lengths(self.weights, self.sigma, X)
 
     def __repr__(self) -> str:
         sigma = "None" if self.sigma is None else f"{self.sigma:.4g}"

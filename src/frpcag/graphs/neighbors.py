@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +14,7 @@ from sklearn.utils import check_random_state
 from frpcag.graphs.inverted_lists import InvertedLists, half_squared_norms, nearest, train_centroids
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.points import Points, prepare_points, prepare_queries, rank_candidates, reduce_dimension
-from frpcag.graphs.robust_candidates import robust_candidates
+from frpcag.graphs.robust_candidates import MOST_ROUNDS, SETTLED, robust_candidates
 from frpcag.graphs.robust_neighbors import absolute_neighbors
 from frpcag.graphs.shared_entries import completed_components, nearest_shared, rank_shared
 from frpcag.runtime.threads import block_pool, count_threads
@@ -197,16 +198,19 @@ def search_lists(
     indices, distances = absolute_neighbors(
         points, points, n_neighbors, cut=cut, run=run, skip=everyone, candidates=candidates, least_common=least_common
     )
-    # Neighbours of neighbours are likely neighbours too.
-    known = indices.copy()
-    for start in range(0, len(known), _WIDE_BLOCK):
-        rows = slice(start, start + _WIDE_BLOCK)
-        near = known[rows]
-        near = np.concatenate([near, known[near].reshape(len(near), -1)], axis=1)
-        some = points.take(everyone[rows])
-        indices[rows], distances[rows] = absolute_neighbors(
-            some, points, n_neighbors, cut=cut, run=run, skip=everyone[rows], candidates=near, least_common=least_common
-        )
+    options: dict[str, Any] = {"cut": cut, "run": run, "least_common": least_common}
+    for _ in range(MOST_ROUNDS):
+        # Neighbours of neighbours are likely neighbours too.
+        known = indices.copy()
+        for start in range(0, len(known), _WIDE_BLOCK):
+            rows = everyone[start : start + _WIDE_BLOCK]
+            near = np.sort(known[known[rows]].reshape(len(rows), -1), axis=1)
+            found = known[rows], distances[rows]
+            indices[rows], distances[rows] = absolute_neighbors(
+                points.take(rows), points, n_neighbors, skip=rows, candidates=near, known=found, **options
+            )
+        if np.mean(indices != known) < SETTLED:
+            break
     _search_lonely(points, indices, distances, run, metric=metric)
     return indices, distances
 

@@ -20,7 +20,10 @@ from frpcag.graphs.points import FITTED, MAX_DIMENSION, Points, principal_direct
 _BLOCK = 1024
 # Lists a point looks at, of 2 sqrt(n), and candidates for every neighbour that is kept.
 N_PROBES = 24
-PER_NEIGHBOR = 5
+PER_NEIGHBOR = 4
+# Rounds of looking at the neighbours of neighbours: one, and more while this share of the places in the lists changes.
+MOST_ROUNDS = 3
+SETTLED = 0.15
 # With missing entries the space is blurred: more of them.
 PER_NEIGHBOR_MISSING = 12
 

@@ -77,6 +77,15 @@ def _insert(indices, lengths, i, j, length):
 
 
 @_compile
+def _is_listed(indices, i, j):
+    """Return whether ``j`` is in the list of row ``i``."""
+    listed = False
+    for t in range(indices.shape[1]):
+        listed |= indices[i, t] == j
+    return listed
+
+
+@_compile
 def nearest_of_all(A, B, cut, own, indices, lengths):
     """Write the nearest rows of ``B`` to each row of ``A``, row ``own[i]`` left out.
 
@@ -107,12 +116,17 @@ def nearest_of_all_shared(A, Am, B, Bm, cut, least, own, indices, lengths):
 
 @_compile
 def nearest_of_some(A, B, candidates, cut, own, indices, lengths):
-    """Do what `nearest_of_all` does among each row's candidates, which may repeat; -1 is none."""
+    """Do what `nearest_of_all` does among each row's candidates, which may repeat; -1 is none.
+
+    The lists may hold neighbours already. Of candidates side by side that are the same, one is looked at.
+    """
     last = indices.shape[1] - 1
     for i in range(A.shape[0]):
+        before = np.int64(-1)
         for c in range(candidates.shape[1]):
             j = candidates[i, c]
-            if j >= 0 and j != own[i]:
+            if j >= 0 and j != own[i] and j != before and not _is_listed(indices, i, j):
+                before = j
                 length = _length(A, i, B, j, cut, lengths[i, last])
                 if length <= lengths[i, last]:
                     _insert(indices, lengths, i, j, length)
@@ -123,9 +137,11 @@ def nearest_of_some_shared(A, Am, B, Bm, candidates, cut, least, own, indices, l
     """Do what `nearest_of_some` does, by the entries that two rows share."""
     last = indices.shape[1] - 1
     for i in range(A.shape[0]):
+        before = np.int64(-1)
         for c in range(candidates.shape[1]):
             j = candidates[i, c]
-            if j >= 0 and j != own[i]:
+            if j >= 0 and j != own[i] and j != before and not _is_listed(indices, i, j):
+                before = j
                 length = _shared_length(A, Am, i, B, Bm, j, cut, least)
                 if length <= lengths[i, last]:
                     _insert(indices, lengths, i, j, length)

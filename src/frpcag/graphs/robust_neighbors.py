@@ -30,6 +30,7 @@ def absolute_neighbors(
     run: Callable,
     skip: NDArray[np.int64] | None = None,
     candidates: NDArray[np.int64] | None = None,
+    known: Neighbors | None = None,
     least_common: float = 1.0,
 ) -> Neighbors:
     """Return the nearest points of each query by ``sum min(|x - y|, cut)``, over all points or some candidates.
@@ -47,6 +48,8 @@ def absolute_neighbors(
         The index of each query among the points: it is not its own neighbour.
     candidates : ndarray of shape (n_queries, n_candidates), optional
         Points to look at; they may repeat, -1 is none.
+    known : (indices, distances), optional
+        Neighbours found before, which stay unless a candidate is nearer.
     least_common : float, default=1
         Pairs that share fewer entries are infinitely far from each other.
 
@@ -60,6 +63,9 @@ def absolute_neighbors(
     m, k = len(queries.Z), n_neighbors
     indices = np.full((m, k), _NOBODY, np.int64)
     lengths = np.full((m, k), np.inf, np.float32)
+    if known is not None:
+        lengths[:] = known[1]
+        indices[:] = np.where(np.isinf(known[1]), _NOBODY, known[0])
     own = np.full(m, -1, np.int64) if skip is None else np.asarray(skip, np.int64)
     bound, least = np.float32(min(cut, float(np.finfo(np.float32).max))), np.float32(least_common)
     masked = queries.seen is not None or points.seen is not None

@@ -32,12 +32,15 @@ class OutlierShares:
         Share of the entries of each sample.
     features : ndarray of shape (n_features,)
         Share of the entries of each feature.
+    in_units : bool
+        Whether the columns were divided by units of their own.
     """
 
     threshold: float
     share: float
     samples: Array
     features: Array
+    in_units: bool = False
 
     def worst_samples(self, n: int) -> Array:
         """Return the ``n`` samples with the most outlying entries, worst first."""
@@ -48,7 +51,7 @@ class OutlierShares:
         return np.argsort(-self.features, kind="stable")[:n]
 
 
-def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares:
+def outlier_shares(S: Array, *, threshold: float | None = None, units: Array | None = None) -> OutlierShares:
     """Count the entries of ``S`` that stand out, for each sample and each feature.
 
     Parameters
@@ -58,6 +61,8 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
     threshold : float, optional
         An entry stands out when ``|S|`` is above this. By default six times the mean of ``|S|``, far above the small
         residues that noise leaves everywhere.
+    units : ndarray of shape (n_features,), optional
+        What the columns of ``S`` are divided by first, where they have different units; the threshold is then in these.
 
     Returns
     -------
@@ -78,15 +83,16 @@ def outlier_shares(S: Array, *, threshold: float | None = None) -> OutlierShares
         raise ValueError(f"S has shape {S.shape}; it must be (n_samples, n_features); pass a matrix.")
     n, p = S.shape
     blocks = [slice(start, start + max(1, _BLOCK // p)) for start in range(0, n, max(1, _BLOCK // p))]
+    unit = np.ones(p) if units is None else np.asarray(units)
     if threshold is None:
-        total = sum(float(np.abs(S[rows]).sum(dtype=np.float64)) for rows in blocks)
+        total = sum(float(np.abs(S[rows] / unit).sum(dtype=np.float64)) for rows in blocks)
         threshold = STANDS_OUT * total / S.size
     samples, features = np.zeros(n), np.zeros(p)
     for rows in blocks:
-        part = flagged_shares(np.abs(S[rows]) > threshold)
+        part = flagged_shares(np.abs(S[rows] / unit) > threshold)
         samples[rows] = part.samples
         features += part.features * len(part.samples)
-    return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n)
+    return OutlierShares(float(threshold), float(features.sum() / S.size), samples, features / n, units is not None)
 
 
 def flagged_shares(flags: Array, *, threshold: float = 0.5) -> OutlierShares:

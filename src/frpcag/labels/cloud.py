@@ -42,6 +42,10 @@ class Cloud:
         """Number of points."""
         return len(self.points)
 
+    def nearest(self, n_neighbors: int) -> Cloud:
+        """Return the same points with at most so many neighbours."""
+        return Cloud(self.points, self.indices[:, :n_neighbors], self.distances[:, :n_neighbors])
+
     @cached_property
     def directed(self) -> sp.csr_array:
         """Weights of the edges from each point to its neighbours, in units of its own surroundings.
@@ -61,8 +65,7 @@ class Cloud:
     @cached_property
     def affinity(self) -> sp.csr_array:
         """Symmetric weights of the nearest neighbours."""
-        K = min(GRAPH_NEIGHBORS, self.indices.shape[1])
-        near = Cloud(self.points, self.indices[:, :K], self.distances[:, :K]).directed
+        near = self.nearest(GRAPH_NEIGHBORS).directed
         both = sp.csr_array((near + near.T) * 0.5)
         both.sort_indices()
         return both

@@ -101,10 +101,8 @@ def label_tries(
         if model.endswith("NaN"):
             never = hit.all(axis=0)  # pixels that the blocks cover in every image
             X = np.where(hit, np.float32(np.nan), X)[:, ~never]
-        scale = data.shape is None  # columns of many units
-        models = (FRPCAG(n_refine="auto", scale=scale, random_state=seed, n_jobs=1) for seed in range(N_SEEDS))
-        clusterers = (FRPCAGClustering(k, model, random_state=model.random_state, n_jobs=1) for model in models)
-        yield {}, [one.fit_predict(X) for one in clusterers]
+        # One run: with so many features nothing is drawn.
+        yield {}, [FRPCAGClustering(k, random_state=0, n_jobs=1).fit_predict(X)]
     else:
         tries = points_tries(model, X, is_image=data.shape is not None, n_neighbors=n_neighbors)
         yield from ((params, kmeans_runs(points, k)) for params, points in tries)

@@ -1,4 +1,4 @@
-"""Samples as points, coloured by cluster."""
+"""Samples as points, coloured by cluster; and how many clusters there may be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from frpcag.plots.style import GREY, TEXT_SIZE, axes_or_new, dress, look
+from frpcag.plots.style import COLORS, GREY, TEXT_SIZE, axes_or_new, dress, look
 
 # A longer legend hides the points.
 _MAX_LEGEND = 10
@@ -70,3 +70,40 @@ def _look(number: int, value: Any) -> dict[str, Any]:
     if np.issubdtype(type(value), np.number) and value == -1:
         return {"color": GREY, "marker": "."}
     return look(number)
+
+
+def plot_cluster_counts(counts: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the gaps of the spectrum as bars, the scores of the numbers that were looked at as points, the best filled.
+
+    Parameters
+    ----------
+    counts : dict of str to array-like
+        ``n_clusters``, ``gap`` and ``score``, NaN where it was not looked at: ``FRPCAGClustering.counts_``.
+    ax : Axes or None, default=None
+        Where to draw; a new one by default.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from frpcag.plots import plot_cluster_counts
+    >>> ax = plot_cluster_counts({"n_clusters": [2, 3], "gap": [0.1, 0.5], "score": [float("nan"), 0.4]})
+    >>> ax.lines[-1].get_xydata()
+    array([[3. , 0.4]])
+    >>> plt.close(ax.figure)
+    """
+    tried, gap, score = (np.asarray(counts[name], dtype=float) for name in ("n_clusters", "gap", "score"))
+    ax = axes_or_new(ax)
+    ax.bar(tried, gap, width=0.8, color=GREY, alpha=0.5, label="relative gap")
+    seen = np.isfinite(score)
+    if seen.any():
+        ax.plot(tried[seen], score[seen], marker="o", ls="none", mfc="none", color=COLORS[0], label="gap x stability")
+        best = int(np.nanargmax(score))
+        ax.plot(
+            [tried[best]], [score[best]], marker="o", ls="none", color=COLORS[1], label=f"{tried[best]:.0f} clusters"
+        )
+    ax.legend(fontsize=TEXT_SIZE, frameon=False)
+    return dress(ax, xlabel="number of clusters", ylabel="score")

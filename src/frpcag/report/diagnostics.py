@@ -147,7 +147,7 @@ def diagnose(fit: Fit) -> Diagnostics:
 
 def corruption(fit: Fit) -> OutlierShares:
     """Return the shares of outlying entries by sample and by feature."""
-    return outlier_shares(fit.S) if fit.shares is None else fit.shares
+    return outlier_shares(fit.S, units=fit.units) if fit.shares is None else fit.shares
 
 
 def shown_samples(fit: Fit) -> Array:

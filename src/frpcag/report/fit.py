@@ -11,6 +11,7 @@ import numpy as np
 
 from frpcag.graphs import Graph
 from frpcag.insight import OutlierShares
+from frpcag.linalg.spreads import column_units
 from frpcag.problem import Problem
 from frpcag.report.cells import Cells
 
@@ -227,6 +228,12 @@ class Fit:
             loss=self.loss,
             huber_delta=self.huber_delta,
         )
+
+    @cached_property
+    def units(self) -> Array | None:
+        """What the columns are divided by to compare their corruptions; None if they share a unit."""
+        rows = np.unique(np.linspace(0, self.n_samples - 1, min(self.n_samples, 500)).astype(int))
+        return column_units(np.asarray(self.U[rows] + self.S[rows]))
 
     @cached_property
     def clean(self) -> Array:

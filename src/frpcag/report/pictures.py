@@ -52,7 +52,7 @@ def picture_browser(fit: Fit, shares: OutlierShares, *, limit: int = MAX_PICTURE
     items: list[dict[str, Any]] = []
     spent = 0
     for index in chosen:
-        src = {name: _encode(pictures, name, index, scales[name]) for name in pictures.stacks}
+        src = {name: encode_picture(pictures, name, index, scales[name]) for name in pictures.stacks}
         spent += sum(map(len, src.values()))
         if spent > MAX_BYTES and items:
             break
@@ -122,7 +122,8 @@ def _grey_limits(pictures: Pictures, name: str, chosen: Array) -> tuple[float, f
     return (float(low), float(high)) if high > low else (float(low) - 0.5, float(low) + 0.5)
 
 
-def _encode(pictures: Pictures, name: str, index: int, limits: tuple[float, float]) -> str:
+def encode_picture(pictures: Pictures, name: str, index: int, limits: tuple[float, float]) -> str:
+    """Return one picture of a pane as the address of an image; ``limits`` are drawn black and white."""
     from PIL import Image
 
     values = np.asarray(pictures.stacks[name][index])

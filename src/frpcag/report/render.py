@@ -48,20 +48,21 @@ def render_report(fit: Fit, *, explorer: Mapping[str, Any] | None = None) -> str
     >>> "<b>sensors</b>" in page, "&lt;b&gt;sensors" in page
     (False, True)
     """
-    css, js = (_file(name) for name in ("style.css", "page.js"))
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(
-            title=fit.title,
-            cells=fit.cells is not None,
-            sections=render_sections(fit, live=explorer is not None),
-            css=css,
-            js=js,
-            policy=_policy(css, js, live=explorer is not None),
-            explorer=explorer,
-        )
+    live = explorer is not None
+    return page_from(
+        "page.html",
+        live=live,
+        title=fit.title,
+        cells=fit.cells is not None,
+        sections=render_sections(fit, live=live),
+        explorer=explorer,
     )
+
+
+def page_from(template: str, *, live: bool = False, **context: Any) -> str:
+    """Return a page from a template, with the styles and the script that its policy allows."""
+    css, js = (_file(name) for name in ("style.css", "page.js"))
+    return _templates().get_template(template).render(css=css, js=js, policy=_policy(css, js, live=live), **context)
 
 
 def render_sections(

@@ -15,6 +15,7 @@ from frpcag.report.fit import Fit
 
 # Rows of the tables of corrupted samples and features.
 MAX_ROWS = 50
+_GROSS_ONLY = "This shows gross errors only; frpcag clean judges every cell."
 
 
 def summary(fit: Fit, shares: OutlierShares) -> list[str]:
@@ -46,15 +47,21 @@ def summary(fit: Fit, shares: OutlierShares) -> list[str]:
     if shares.share > 0:
         sample, feature = int(shares.worst_samples(1)[0]), int(shares.worst_features(1)[0])
         lines.append(
-            f"{percent(shares.share)} of the entries stand out (|S| > {shares.threshold:.3g}, six times the mean). "
+            f"{percent(shares.share)} of the entries stand out ({_rule(shares)}, six times the mean). "
             f"Worst sample: {sample_name(fit, sample)} ({percent(shares.samples[sample])} of its entries); "
-            f"worst feature: {feature_name(fit, feature)} ({percent(shares.features[feature])})."
+            f"worst feature: {feature_name(fit, feature)} ({percent(shares.features[feature])}). {_GROSS_ONLY}"
         )
     else:
-        lines.append("No entry stands out: S is small everywhere.")
+        lines.append(f"No entry stands out: S is small everywhere. {_GROSS_ONLY}")
     if fit.has_missing:
         lines.append("Missing entries were predicted; they show no corruption.")
     return lines
+
+
+def _rule(shares: OutlierShares) -> str:
+    if shares.in_units:
+        return f"|S| above {shares.threshold:.3g} of the spread of its column"
+    return f"|S| > {shares.threshold:.3g}"
 
 
 def certificate(proof: Mapping[str, Any]) -> str:

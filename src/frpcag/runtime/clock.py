@@ -11,6 +11,7 @@ class Clock:
 
     def __init__(self, wait: Callable[[], object] | None = None) -> None:
         self.seconds: dict[str, float] = {}
+        self.listener: Callable[[str, float], object] | None = None  # told of each stage that is done
         self._wait = wait  # for a device that is still computing
         self._last = perf_counter()
 
@@ -19,5 +20,7 @@ class Clock:
         if self._wait is not None:
             self._wait()
         now = perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
-        self._last = now
+        spent, self._last = now - self._last, now
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
+        if self.listener is not None:
+            self.listener(stage, spent)

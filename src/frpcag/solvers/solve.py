@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -12,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import Backend, select_backend
 from frpcag.problem import Array, Certificate, Problem
+from frpcag.runtime.warn import warn_user
 from frpcag.solvers.conditioning import condition, in_units_of, restore, rounded, rounding_room, rows_of
 from frpcag.solvers.fista import fista
 from frpcag.solvers.step_size import BOUNDS, refuse_indefinite
@@ -93,7 +93,8 @@ def solve(
     U0 = None if U0 is None else problem.start(U0)
     refuse_indefinite(problem)
     given = problem
-    problem, units = condition(given)
+    with np.errstate(over="ignore", invalid="ignore"):
+        problem, units = condition(given)
     if units is not None and U0 is not None:
         U0 = rows_of(given).start(U0, units)
 
@@ -118,18 +119,30 @@ def solve(
         solution.U = problem.turn(solution.U)
         solution.slope = None if solution.slope is None else problem.turn(solution.slope)
     if units is not None:
-        solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
+        with np.errstate(over="ignore", invalid="ignore"):
+            solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
         solution.settle(posed(rounded(solution.certificate, moves)), stop=stop, tol=tol)
     if solution.status == "interrupted":
         raise SolveInterrupted(solution)
     if solution.status == "max_iter":
-        warnings.warn(
-            f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative "
-            f"change {solution.change:.2g}, stop={stop!r} asks for tol={tol:g}; raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        warn_user(_not_reached(solution, max_iter=max_iter, stop=stop, tol=tol), ConvergenceWarning)
     return solution
+
+
+def _not_reached(solution: Solution, *, max_iter: int, stop: str, tol: float) -> str:
+    """Return what to say of a run that the step limit ended: what is proved all the same, and what helps."""
+    start = (
+        f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative change "
+        f"{solution.change:.2g}, stop={stop!r} asks for tol={tol:g}. "
+    )
+    if not solution.gap < 1:
+        return start + "Nothing is proved about the result yet; raise max_iter, or pass smaller gammas."
+    means = f"The objective is proved to be within {100 * solution.gap:.2g} % of the smallest possible. "
+    steps = solution.history["gap"]
+    falls = len(steps) < 5 or steps[-1] < 0.9 * steps[len(steps) // 2]
+    if falls:
+        return start + means + f"The gap still falls: raise max_iter to {4 * max_iter}, or tol if that is near enough."
+    return start + means + "The gap falls slowly: pass smaller gammas, scale=True, or tol if that is near enough."
 
 
 def check_options(

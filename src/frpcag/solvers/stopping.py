@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, log, nan
@@ -13,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import StepScalars
 from frpcag.problem import Array, Certificate
+from frpcag.runtime.warn import warn_user
 
 STOPS = ("gap", "change")
 
@@ -85,18 +85,17 @@ class Solution:
     certificate: Certificate
     slope: Array | None = None
 
-    def settle(self, at: Certificate, *, stop: str, tol: float, stacklevel: int = 3) -> None:
+    def settle(self, at: Certificate, *, stop: str, tol: float) -> None:
         """Take over what is proved after ``U`` was rounded; warn where that no longer meets the rule."""
         self.certificate, self.gap, self.objective, self.slope = at, at.gap, at.objective, None
         for name in ("gap", "objective"):
             self.history[name] = np.append(self.history[name][:-1], getattr(self, name))
         if stop == "gap" and self.converged and self.gap > tol:
             self.converged, self.status = False, "rounded"
-            warnings.warn(
+            warn_user(
                 f"rounding the result to the dtype and units of X leaves a relative duality gap of {self.gap:.3g}, "
                 f"tol={tol:g}; pass float64, or data without their large common level; multiply tiny data.",
                 CertificateWarning,
-                stacklevel=stacklevel,
             )
 
 

@@ -49,6 +49,7 @@ from frpcag.linalg.row_blocks import LocalGraph
 from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, restore_rows, row_blocks
 from frpcag.problem import widened
 from frpcag.runtime.checkpoint import Checkpoint
+from frpcag.runtime.memory import require_worker_memory
 from frpcag.runtime.tasks import Layout, Maximum, current_cluster, exchange, split_rows, tree_sum
 
 Array = np.ndarray
@@ -56,6 +57,8 @@ Array = np.ndarray
 logger = logging.getLogger("frpcag")
 
 # Features beyond which their p x p products would not fit the client.
+# Rows that are looked at for the spreads of the columns.
+_LOOKED_AT = 500
 _MAX_FEATURES = 1 << 14
 _SEARCHES = ("auto", "exact", "approximate")
 
@@ -71,6 +74,7 @@ class DaskEngine(Engine):
         super().__init__(model)
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
         self.store: Checkpoint | None = None
+        self.cluster: Any = None
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
         self.metric = EUCLIDEAN
@@ -98,16 +102,27 @@ class DaskEngine(Engine):
                 check_n_neighbors(k if not isinstance(k, Integral) else min(k, n_nodes - 1), n_nodes, axis=axis)
         return dx
 
+    def some_rows(self, X: Any) -> Array:
+        """Return the first rows of ``X``, which lie in one chunk or a few."""
+        return np.asarray(X[:_LOOKED_AT].compute())
+
+    def clipped(self, low_rank: Any, solution: Any) -> Any:
+        """Return the clean part without what the solver left below zero."""
+        return low_rank.clip(0, None)
+
     def centre(self, X: Any) -> Centred:
         """Return the rows centred and scaled, neighbours near each other, and how they were centred and scaled."""
         model = self.model
-        cluster = current_cluster()
+        self.cluster = cluster = current_cluster(self.backend.patience)
+        require_worker_memory(cluster, X.shape, X.chunks[0], _dtype(X).itemsize, model.n_neighbors)
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
         sums = ChunkSums(cluster, chunks, sizes)
-        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=model.center, scale=model.scale)
+        mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
         with np.errstate(over="ignore", invalid="ignore"):
             largest = np.fmax(np.abs(sums.highest - mean), np.abs(sums.lowest() - mean)) / std
         check_range(largest, mean, std, dtype)
+        if model.nonnegative and (sums.lowest() < 0).any():
+            self.check_nonnegative(np.array([-1.0]))
         self.has_missing = sums.has_missing
         if self.backend.checkpoint is not None:
             mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
@@ -118,8 +133,8 @@ class DaskEngine(Engine):
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
             ordered, width = self.given[0] is not None, None
             if isinstance(self.given[0], str):
-                self.metric, width = choose_metric(model, chunks, sizes, dtype, mean, std)
-            rows = prepare(model, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
+                self.metric, width = choose_metric(model, cluster, chunks, sizes, dtype, mean, std)
+            rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
         return Centred(rows, mean, std)
 
     def graph(self, basis: BlockRows, axis: int) -> Any:
@@ -241,7 +256,8 @@ class DaskEngine(Engine):
         output = self.backend.output
         if output is None:
             return array
-        array.rechunk((max(array.chunks[0]), -1)).to_zarr(output, component=name, overwrite=True)
+        whole = array.rechunk((max(array.chunks[0]), -1))
+        self.cluster.compute(whole.to_zarr(output, component=name, overwrite=True, compute=False))
         return da.from_zarr(output, component=name)
 
     def _given(self, name: str, n_nodes: int) -> Any:

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from frpcag.graphs.metric import EUCLIDEAN, Metric
-from frpcag.graphs.robust_candidates import count_candidates, frequencies, map_width
+from frpcag.graphs.robust_candidates import MOST_ROUNDS, SETTLED, count_candidates, frequencies, map_width
 
 Neighbors = tuple[Tensor, Tensor]
 
@@ -252,11 +252,14 @@ def approximate_neighbors(X: Tensor, n_neighbors: int, *, metric: Metric = EUCLI
     everyone = torch.arange(n, device=X.device)
     indices, distances = _rank(points, everyone, candidates, n_neighbors)
     del candidates
-    known = indices.clone()
-    for rows in everyone.split(max(1, BLOCK // (8 * n_neighbors**2))):
-        near = known[rows]
-        near = torch.cat([near, known[near].flatten(start_dim=1)], dim=1)
-        indices[rows], distances[rows] = _rank(points, rows, near, n_neighbors)
+    for _ in range(1 if points.cut is None else MOST_ROUNDS):
+        known = indices.clone()
+        for rows in everyone.split(max(1, BLOCK // (8 * n_neighbors**2))):
+            near = known[rows]
+            near = torch.cat([near, known[near].flatten(start_dim=1)], dim=1)
+            indices[rows], distances[rows] = _rank(points, rows, near, n_neighbors)
+        if float((indices != known).double().mean()) < SETTLED:
+            break
     lonely = torch.isinf(distances[:, -1]).nonzero()[:, 0]
     if len(lonely):
         indices[lonely], distances[lonely] = _search(points, points.half_squares, lonely, n_neighbors)

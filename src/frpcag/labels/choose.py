@@ -1,0 +1,138 @@
+"""Which labels to take: candidates and the judges between them, without labels.
+
+Two judges, for two kinds of points (docs/decisions/clustering.md). Data as given, of few features: the smallest
+normalised cut of the neighbour graph. Whitened components: the labels that agree best with those of the other sizes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+from frpcag.labels.cloud import Cloud, cloud_of
+from frpcag.labels.labellers import label
+from frpcag.labels.linkage import TINY
+
+Array = np.ndarray
+
+# Candidates on points as given: labeller and neighbours.
+ON_POINTS = (("linkage", 10), ("linkage", 15), ("linkage", 20), ("spectral", 10), ("kmeans", 10))
+# Candidates on whitened components: columns for each cluster, and neighbours.
+COLUMNS = (1, 2, 3)
+NEIGHBORS = (15, 20, 25)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Labels that were tried.
+
+    Attributes
+    ----------
+    points : str
+        What was labelled: "X", "U" or "W".
+    labeller : str
+    n_coordinates, n_neighbors : int
+    score : float
+        Larger is better, among the candidates of one fit.
+    labels : ndarray of shape (n,)
+    cloud : Cloud
+    """
+
+    points: str
+    labeller: str
+    n_coordinates: int
+    n_neighbors: int
+    score: float
+    labels: Array
+    cloud: Cloud
+
+    @property
+    def smallest(self) -> int:
+        """Size of the smallest cluster."""
+        return int(np.bincount(self.labels).min())
+
+    @property
+    def is_lopsided(self) -> bool:
+        """Whether a cluster is far smaller than the mean."""
+        return self.smallest < TINY * len(self.labels) / (int(self.labels.max()) + 1)
+
+
+def best(candidates: list[Candidate]) -> Candidate:
+    """Return the candidate of the largest score, one without a tiny cluster if there is any; warn if there is none."""
+    even = [one for one in candidates if not one.is_lopsided]
+    chosen = max(even or candidates, key=lambda one: one.score)
+    if not even:
+        warnings.warn(
+            f"the smallest of {int(chosen.labels.max()) + 1} clusters has {chosen.smallest} of {len(chosen.labels)} "
+            "samples; look for outlying rows, or ask for fewer clusters.",
+            stacklevel=2,
+        )
+    return chosen
+
+
+def on_points(name: str, points: Array, n_clusters: int, **options: Any) -> list[Candidate]:
+    """Return candidates on points as they are, scored by their normalised cut.
+
+    Parameters
+    ----------
+    name : str
+        Of the points.
+    points : ndarray of shape (n, d)
+    n_clusters : int
+    **options
+        ``n_init``, ``random_state``, ``n_jobs``.
+    """
+    n_init, seed = options.get("n_init", 10), options.get("random_state")
+    widest = max(k for _, k in ON_POINTS)
+    whole = cloud_of(points, n_neighbors=widest, random_state=seed, n_jobs=options.get("n_jobs"))
+    # Unweighted: with weights that fade, a few far points are cut off for nothing.
+    edges = sp.csr_array((np.ones_like(whole.affinity.data), whole.affinity.indices, whole.affinity.indptr))
+    found = []
+    for labeller, k in ON_POINTS:
+        cloud = whole.nearest(k)
+        labels = label(labeller, cloud, n_clusters, n_init=n_init, random_state=seed)
+        found.append(Candidate(name, labeller, points.shape[1], k, -normalized_cut(edges, labels), labels, cloud))
+    return found
+
+
+def on_components(W: Array, n_clusters: int, **options: Any) -> list[Candidate]:
+    """Return linkages of whitened components, scored by how well each agrees with the others.
+
+    Parameters
+    ----------
+    W : ndarray of shape (n, d)
+        Components, strongest first; ``3 n_clusters`` of them or all there are.
+    n_clusters : int
+    **options
+        ``random_state``, ``n_jobs``.
+    """
+    found = []
+    for d in sorted({min(columns * n_clusters, W.shape[1]) for columns in COLUMNS}):
+        points = unit_rows(W[:, :d])
+        search = {"random_state": options.get("random_state"), "n_jobs": options.get("n_jobs")}
+        whole = cloud_of(points, n_neighbors=max(NEIGHBORS), **search)
+        for k in NEIGHBORS:
+            cloud = whole.nearest(k)
+            found.append(Candidate("W", "linkage", d, k, 0.0, label("linkage", cloud, n_clusters), cloud))
+    agree = np.array([[adjusted_rand_score(a.labels, b.labels) for b in found] for a in found])
+    return [replace(one, score=float(score)) for one, score in zip(found, agree.mean(axis=1), strict=True)]
+
+
+def normalized_cut(A: sp.csr_array, labels: Array) -> float:
+    """Return the mean over the clusters of the share of their edges that leave them (Shi and Malik 2000)."""
+    m = int(labels.max()) + 1
+    Z = sp.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=(len(labels), m))
+    volume = np.asarray((A @ Z).sum(axis=0)).ravel()
+    within = (Z.T @ A @ Z).diagonal()
+    return float(np.mean(1 - within / np.where(volume > 0, volume, 1)))
+
+
+def unit_rows(W: Array) -> Array:
+    """Return rows of length one; rows of zeros stay."""
+    lengths = np.linalg.norm(W, axis=1, keepdims=True)
+    return W / np.where(lengths > 0, lengths, 1)

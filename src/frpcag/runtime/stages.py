@@ -1,0 +1,79 @@
+"""What a person sees of a long fit: the stage it is in, the gap on its way to the tolerance, the seconds spent."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+# What a stage is called for people, and what comes after it.
+_WORDS = {
+    "preprocess": "reading and centring",
+    "sample_graph": "neighbours of the samples",
+    "feature_graph": "neighbours of the features",
+    "gammas": "gammas",
+    "solve": "solve",
+    "refine": "neighbours of the clean samples",
+    "restore": "back to the units of X",
+    "factorize": "factors",
+}
+_NEXT = {
+    "": "preprocess",
+    "preprocess": "sample_graph",
+    "sample_graph": "feature_graph",
+    "feature_graph": "gammas",
+    "gammas": "solve",
+    "refine": "sample_graph",
+    "solve": "restore",
+    "restore": "factorize",
+}
+
+
+class StageReport:
+    """Lines about the stages of a fit, on a terminal with a moving line for the stage at work.
+
+    Parameters
+    ----------
+    verbose : int
+        0 shows nothing.
+    """
+
+    def __init__(self, verbose: int) -> None:
+        self._console: Any = None
+        self._status: Any = None
+        self._last: Any = None
+        if verbose:
+            from rich.console import Console
+
+            self._console = Console(highlight=False, markup=False)
+
+    def __enter__(self) -> StageReport:
+        if self._console is not None and self._console.is_terminal and not self._console.is_jupyter:
+            self._status = self._console.status("")
+            self._status.start()
+            self.begin("preprocess")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def begin(self, stage: str) -> None:
+        """Name the stage at work."""
+        if self._status is not None:
+            self._status.update(f"{_WORDS.get(stage, stage)} ...")
+
+    def step(self, at: Any) -> None:
+        """Note a solver step."""
+        self._last = at
+        if self._status is not None and isfinite(at.gap):
+            self._status.update(f"solve: step {at.n_iter}, gap {at.gap:.1e} on its way to {at.tol:.0e}")
+
+    def lap(self, stage: str, seconds: float) -> None:
+        """Note that a stage is done."""
+        if self._console is None:
+            return
+        line = f"{_WORDS.get(stage, stage)}: {seconds:.2f} s"
+        if stage == "solve" and self._last is not None:
+            line += f", {self._last.n_iter} steps, relative duality gap {self._last.gap:.1e}"
+        self._console.print(line)
+        self.begin(_NEXT.get(stage, ""))
