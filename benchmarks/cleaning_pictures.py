@@ -1,6 +1,6 @@
 """Ten faces and ten digits before and after cleaning, as PNG files, to be looked at.
 
-``python benchmarks/cleaning_pictures.py [FOLDER]`` (with FRPCAG_DATA set) writes one picture a data set, four rows each:
+``python benchmarks/cleaning_pictures.py [FOLDER]`` (with FRPCAG_DATA set) writes one picture a set, four rows each:
 truth, as given, which cells were found, cleaned.
 """
 
