@@ -59,15 +59,15 @@ def _ms(value):
 
 
 def memory(record):
-    """Peak memory of a fit beside the formula."""
-    head = ["shape", "type", "entries of L1, L2", "X", "formula", "measured peak", "measured / formula"]
+    """Peak memory of a fit, without X, beside what the guard predicts."""
+    head = ["fit", "shape", "type", "X", "predicted", "measured peak", "predicted / measured"]
     rows = [
         [
+            row["name"],
             f"{row['n']} x {row['p']}",
             row["dtype"],
-            f"{row['nnz1']}, {row['nnz2']}",
-            *(f"{row[key]:.0f} MB" for key in ("X_MB", "formula_MB", "peak_MB")),
-            f"{row['peak_MB'] / row['formula_MB']:.2f}",
+            *(f"{row[key]:.0f} MB" for key in ("X_MB", "predicted_MB", "peak_MB")),
+            f"{row['predicted_MB'] / row['peak_MB']:.2f}",
         ]
         for row in record["rows"]
     ]

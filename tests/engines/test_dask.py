@@ -20,7 +20,7 @@ from distributed import Client, LocalCluster
 
 from frpcag import FRPCAG, build_graph
 from frpcag.backends.dask import DaskBackend
-from frpcag.runtime.tasks import Cluster
+from frpcag.runtime.cluster import Cluster
 
 pytestmark = [
     pytest.mark.dask,
@@ -138,6 +138,22 @@ def test_a_worker_killed_in_mid_run_costs_no_bit_of_the_result(client, calm, tmp
     assert hurt.n_iter_ == undisturbed.n_iter_
     assert np.array_equal(hurt.low_rank_.compute(), arrays["low_rank_"])
     assert hurt.objective_ == undisturbed.objective_
+    client.wait_for_workers(2, timeout=120)
+
+
+def _wait_for(path):
+    while not os.path.exists(path):
+        pass
+    return path
+
+
+def test_tasks_with_a_home_outlive_all_workers_there_were(client, tmp_path):
+    cluster, go = Cluster(client, patience=120), tmp_path / "go"
+    waiting = cluster.map(_wait_for, [(str(go),), (str(go),)], cluster.workers())
+    for victim in client.run(os.getpid).values():
+        os.kill(victim, signal.SIGKILL)
+    go.touch()
+    assert cluster.gather(waiting) == [str(go), str(go)]
     client.wait_for_workers(2, timeout=120)
 
 

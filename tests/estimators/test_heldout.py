@@ -136,3 +136,13 @@ def test_patches_are_hidden_as_patches():
     assert not (hidden & missing).any()
     beside = hidden[:, 1:][hidden[:, :-1] & ~missing[:, 1:]]
     assert beside.mean() > 0.7
+
+
+def test_the_imputer_is_not_misled_by_columns_of_other_units():
+    X, clean = table()
+    gaps = np.isnan(X)
+    units = np.where(np.arange(X.shape[1]) % 7 == 0, 1e5, 1.0)
+    filled = RobustGraphImputer().fit_transform(X * units) / units
+    mean = np.broadcast_to(np.nanmean(X, axis=0), X.shape)
+    small = gaps & (units == 1)
+    assert np.abs(filled - clean)[small].mean() < 0.5 * np.abs(mean - clean)[small].mean()

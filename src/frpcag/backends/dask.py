@@ -158,6 +158,9 @@ class DaskBackend(Backend):
         kept in the workers' memory.
     kernels : {"auto", "numba", "torch"}, default="auto"
         Who does the arithmetic of a block; "auto" takes PyTorch, on the GPU, where every worker has one.
+    patience : float, default=300
+        Seconds. If the cluster does nothing for so long while a fit waits for it, the fit ends with an error: without
+        workers, with workers that their memory limits have paused, or with a scheduler that does not answer.
     n_jobs : int, optional
         Ignored: a worker's threads take one block each.
 
@@ -183,14 +186,18 @@ class DaskBackend(Backend):
         every: int = 20,
         output: str | None = None,
         kernels: str = "auto",
+        patience: float = 300.0,
         n_jobs: int | None = None,
     ) -> None:
         if kernels not in ("auto", *_KERNELS):
             raise ValueError(f"kernels={kernels!r} is unknown; choose 'auto', {', '.join(map(repr, _KERNELS))}.")
         if int(every) != every or every < 1:
             raise ValueError(f"every={every!r} must be an integer >= 1, the number of steps between checkpoints.")
+        if not patience > 0:
+            raise ValueError(f"patience={patience!r} must be a number of seconds > 0.")
         self.checkpoint = checkpoint
         self.every = int(every)
+        self.patience = float(patience)
         self.output = output
         self.kernels = kernels
         self.n_jobs = n_jobs

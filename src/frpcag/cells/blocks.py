@@ -118,22 +118,27 @@ def find_block(X: Array, observed: Array, value: float, shape: tuple[int, int]) 
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), IMAGES)).astype(int))
     flat = ((value == X[rows]) | ~observed[rows]).reshape(-1, *shape)
     F = window_shares(flat)
-    height, width = shape
-    # How far F falls behind a size, at its slower side, and before it, at its faster side.
-    after = F[1:-1, 1:-1] - np.maximum(F[2:, 1:-1], F[1:-1, 2:])
-    before = np.maximum(F[:-2, 1:-1], F[1:-1, :-2]) - F[1:-1, 1:-1]
-    cliff = after - before
-    sides = np.arange(1, height + 1)[:, None], np.arange(1, width + 1)[None]
-    # Bars from side to side are margins and letter boxes.
-    possible = (sides[0] >= LEAST_SIDE) & (sides[1] >= LEAST_SIDE) & (sides[0] < height) & (sides[1] < width)
-    cliff = np.where(possible & (sides[0] * sides[1] >= LEAST_AREA * height * width), cliff, 0)
-    a, b = (int(side) + 1 for side in np.unravel_index(np.argmax(cliff), cliff.shape))
-    if cliff.max() < LEAST_CLIFF or observed.sum() < LEAST_CELLS:
+    cliff, (a, b) = steepest(F)
+    if cliff < LEAST_CLIFF or observed.sum() < LEAST_CELLS:
         return None
     # Covered images have the window; of the others at most those that have a larger one.
     larger = max(F[a + 1, b], F[a, b + 1])
     covered = float((F[a, b] - larger) / max(1 - larger, 1e-9))
     return Block(value, (a, b), shape, min(covered, 1.0), np.full(X.shape[1], 0.5)).learnt(X, observed)
+
+
+def steepest(F: Array) -> tuple[float, tuple[int, int]]:
+    """Return how much steeper ``F`` falls behind the size where it does so most than before it, and that size."""
+    height, width = F.shape[0] - 2, F.shape[1] - 2
+    # How far F falls behind a size, at its slower side, and before it, at its faster side.
+    after = F[1:-1, 1:-1] - np.maximum(F[2:, 1:-1], F[1:-1, 2:])
+    before = np.maximum(F[:-2, 1:-1], F[1:-1, :-2]) - F[1:-1, 1:-1]
+    tall, wide = np.arange(1, height + 1)[:, None], np.arange(1, width + 1)[None]
+    # Bars from side to side are margins and letter boxes.
+    possible = (tall >= LEAST_SIDE) & (wide >= LEAST_SIDE) & (tall < height) & (wide < width)
+    cliff = np.where(possible & (tall * wide >= LEAST_AREA * height * width), after - before, 0)
+    a, b = np.unravel_index(np.argmax(cliff), cliff.shape)
+    return float(cliff.max()), (int(a) + 1, int(b) + 1)
 
 
 def window_shares(flat: Array) -> Array:

@@ -222,8 +222,8 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     salted, gap, table = (of[name] for of, name in ((cells, SALTED), (gaps, GAPS), (cells, TABLE)))
     moved = table.X[:80] - cleaned[OURS][TABLE][:80]
     names = list(load_breast_cancer().feature_names)
-    cell_map = plot_cell_map(moved, (moved != 0).astype(float), feature_names=names).figure
-    cell_map.set_size_inches(9, 6)
+    cell_map, ax = plt.subplots(figsize=(9, 6), layout="constrained")
+    plot_cell_map(moved, (moved != 0).astype(float), feature_names=names, ax=ax)
     return render_story(
         "What frpcag does",
         "Wrong cells, clusters and missing values, on data that come with scikit-learn. No labels, no settings.",

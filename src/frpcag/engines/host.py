@@ -25,7 +25,7 @@ class HostEngine(Engine):
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a float array or CSR matrix."""
-        require_memory_for(X, self.model.n_neighbors, backend=self.backend)
+        require_memory_for(X, self.model)
         X = validate_matrix(self.model, X, reset=True)
         check_n_components(self.model.n_components, *X.shape)
         self.check_nonnegative(X)

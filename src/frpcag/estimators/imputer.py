@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import refuse_dask
 from frpcag.estimators.decomposition import FRPCAG
@@ -29,7 +30,7 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     ----------
     estimator : FRPCAG, optional
         The model; by default an :class:`FRPCAGCV` of ``FRPCAG(laplacian="combinatorial", n_neighbors=5)``, which
-        chooses its gammas by held-out entries.
+        chooses its gammas by held-out entries; with ``scale=True`` where the columns have very different units.
     keep_observed : bool, default=True
         Leave observed entries as they are. False replaces them, too, by their clean values.
 
@@ -58,16 +59,21 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         refuse_dask(X, "RobustGraphImputer")
         with whole_fit(self) as fresh:
             Z = validate_matrix(fresh, X, reset=True)
-            fresh.estimator_ = fit_as_far_as_possible(fresh._model(), Z)
+            fresh.estimator_ = fit_as_far_as_possible(fresh._model(Z), Z)
         raise_if_interrupted(self.estimator_)
         return self
 
-    def _model(self):
-        """Return the model to fit; by default one that keeps levels, and asks few near samples rather than many."""
+    def _model(self, X):
+        """Return the model to fit; by default one that keeps levels, and asks few near samples rather than many.
+
+        Columns of very different units are divided by their standard deviations: else the widest would choose the
+        neighbours of all.
+        """
         if self.estimator is not None:
             return clone(self.estimator)
         # Measured in docs/decisions/imputer.md.
-        model = FRPCAG(laplacian="combinatorial", n_neighbors=5, tol=TOL, random_state=0)
+        mixed = isinstance(X, np.ndarray) and find_units(X, ~np.isnan(X), one_level=False).mixed
+        model = FRPCAG(laplacian="combinatorial", n_neighbors=5, scale=bool(mixed), tol=TOL, random_state=0)
         return FRPCAGCV(model, multiples1=START[:1], multiples2=START[1:], search="walk", random_state=0)
 
     def transform(self, X) -> Array:

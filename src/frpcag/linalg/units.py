@@ -57,6 +57,7 @@ def frame_rows(X: Any, units: Units, xp: Any = np) -> Any:
     return _like((_wide(X, xp) - units.left[:, None] * units.right) / units.unit, X, xp)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the range proves nothing, and says so by the gap
 def restore_rows(X: Any, inner: Any, U: Any, V: Any, units: Units, terms: Terms, xp: Any = np) -> tuple[Any, Moves]:
     """Return rows of the clean part in the units of ``X``, and what rounding has moved.
 

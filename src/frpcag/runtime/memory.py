@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-# Arrays of the size of X that a fit holds beside X itself: the centred one, and X, U and both Y of the solver. The
-# reference backend makes more for its plain expressions.
-ARRAYS = {"numpy": 8}
-_USUAL_ARRAYS = 5
-# Blocks of the neighbour search in float64, one set a thread, whatever the size of X.
-_BLOCKS = 96 * 2**20
+from frpcag.runtime.threads import count_threads
+
+# Arrays of the size of X that a fit holds beside X itself: in the solver the centred one, and X, U and both Y; the
+# reference backend makes more for its plain expressions. At the end U, the three results, and what rounds them.
+_SOLVER_ARRAYS = {"numpy": 8}
+_USUAL_ARRAYS, _END_ARRAYS = 5, 6.5
+# Libraries' buffers and blocks of the neighbour search, whatever the size of X.
+_FIXED = 60 * 10**6
 # Each neighbour of a node: edges found from both ends, as weights and as a Laplacian, and copies while they are built.
 _BYTES_PER_NEIGHBOR = 120
 # Rows and columns of the solver's arrays are padded to whole tiles (frpcag.backends.numba.kernels).
 _TILE, _LANES = 64, 16
 # Of the smaller side, squared: the Gram matrix and its eigenvectors, in float64. Larger sides are sketched.
 _GRAM_SIDE, _GRAM_BYTES = 4096, 32
+# Rows that automatic gammas look at, and float64 arrays of them (frpcag.engines.gammas).
+_GAMMA_ROWS, _GAMMA_ARRAYS = 2000, 5
+# Search with missing entries: rows of a block, bytes for each pair of them and a node, of each thread; bytes of each
+# entry. Beyond so many nodes it is approximate and looks at fewer pairs.
+_SEARCH_ROWS, _PAIR_BYTES, _ENTRY_BYTES, _EXACT_NODES = 512, 22, 8, 20_000
+# Address space that the libraries of a first fit take: compiled kernels, threads.
+_LIBRARIES, _LOADED = 512 * 2**20, 256 * 2**20
+# A Dask worker: Python and its libraries, and copies of a block that the neighbour search makes.
+_PYTHON, _SEARCH_COPIES = 350 * 10**6, 5
 # Less than this is not looked at: reading the state of the machine takes longer than small fits do.
 LEAST = 128 * 2**20
 
 
-def needed_bytes(n: int, p: int, dtype: Any = np.float64, n_neighbors: int = 10, *, backend: str = "auto") -> int:
+def needed_bytes(
+    n: int,
+    p: int,
+    dtype: Any = np.float64,
+    n_neighbors: int = 10,
+    *,
+    backend: str = "auto",
+    missing: bool = False,
+    n_threads: int = 1,
+) -> int:
     """Return about how many bytes a fit of an ``n`` by ``p`` matrix takes at its peak, those of ``X`` not counted.
 
     Parameters
@@ -36,26 +58,37 @@ def needed_bytes(n: int, p: int, dtype: Any = np.float64, n_neighbors: int = 10,
     n_neighbors : int, default=10
         Neighbours of each node of both graphs.
     backend : str, default="auto"
-        Who does the arithmetic; "numpy" takes eight arrays of the size of ``X``, the others five.
+        What computes the steps; "numpy" takes eight arrays of the size of ``X``, the others five.
+    missing : bool, default=False
+        Whether entries are missing: distances over common entries take more.
+    n_threads : int, default=1
+        Threads of the neighbour search.
 
     Returns
     -------
     int
+        The largest of the stages: search, automatic gammas, solver, factors and results.
 
     Examples
     --------
     >>> from frpcag.runtime.memory import needed_bytes
     >>> round(needed_bytes(70_000, 784, "float32") / 2**30, 2)
-    1.2
+    1.59
     """
     itemsize = 4 if np.dtype(dtype) == np.float32 else 8
     rows, columns = max(n, p), min(n, p)
-    padded = -(-rows // _TILE) * _TILE * -(-columns // _LANES) * _LANES
-    arrays = ARRAYS.get(backend, _USUAL_ARRAYS)
-    solver = (n * p + (arrays - 1) * (n * p if backend == "numpy" else padded)) * itemsize
-    # The Gram matrix comes after the solve: beside it there are only U and what is made of it.
-    gram = _GRAM_BYTES * columns**2 + 3 * n * p * itemsize if columns <= _GRAM_SIDE else 0
-    return max(solver, gram) + _BYTES_PER_NEIGHBOR * (n + p) * n_neighbors + _BLOCKS
+    one, padded = n * p * itemsize, -(-rows // _TILE) * _TILE * -(-columns // _LANES) * _LANES * itemsize
+    arrays = _SOLVER_ARRAYS.get(backend, _USUAL_ARRAYS)
+    stages = [
+        one + (arrays - 1) * (one if backend == "numpy" else padded),
+        one + 8 * _GAMMA_ARRAYS * min(n, _GAMMA_ROWS) * p,
+        _END_ARRAYS * one + (_GRAM_BYTES * columns**2 if columns <= _GRAM_SIDE else 0),
+    ]
+    if missing:
+        nodes = min(rows, _EXACT_NODES)
+        pairs = _PAIR_BYTES * min(nodes, _SEARCH_ROWS) * nodes
+        stages.append(one + n_threads * (pairs + _ENTRY_BYTES * nodes * columns))
+    return int(max(stages)) + _BYTES_PER_NEIGHBOR * (n + p) * n_neighbors + _FIXED
 
 
 def available_bytes() -> int | None:
@@ -82,28 +115,112 @@ def require_memory(needed: int, what: str) -> None:
     what : str
         Who needs them, such as "a fit of X with shape (3, 4)".
     """
-    if needed < LEAST:
+    space = _address_space_left()
+    if needed < LEAST and space is None:
         return
     free = available_bytes()
+    if space is not None and (free is None or space < free):
+        free, limited = space, " under the limit of the address space (RLIMIT_AS, ulimit -v)"
+    else:
+        limited = ""
     if free is not None and needed > free:
         raise MemoryError(
-            f"{what} needs about {in_words(needed)}, but {in_words(free)} are free; pass float32, fewer rows or fewer "
-            "columns, or a Dask array, which is fitted block by block."
+            f"{what} needs about {in_words(needed)}, but {in_words(free)} are free{limited}; pass float32, fewer rows "
+            "or fewer columns, or a Dask array, which is fitted block by block."
         )
 
 
-def require_memory_for(X: Any, n_neighbors: Any = 10, *, backend: Any = "auto") -> None:
+def require_address_space() -> None:
+    """Raise MemoryError where a limit of the address space leaves no room for the libraries of a fit."""
+    if _address_space_left() == 0:
+        raise MemoryError(
+            f"a fit needs {in_words(_LIBRARIES)} of address space for its libraries, and the limit (RLIMIT_AS, ulimit "
+            "-v) leaves less; raise it."
+        )
+
+
+def fit_bytes(X: Any, model: Any) -> int:
+    """Return about how many bytes a fit of ``X`` takes at its peak, those of ``X`` not counted."""
+    dtype = getattr(X, "dtype", None)
+    kept = dtype if isinstance(dtype, np.dtype) and dtype == np.float32 else np.dtype(np.float64)
+    k = min(model.n_neighbors, 1000) if isinstance(model.n_neighbors, int) else 10
+    backend = model.backend if isinstance(model.backend, str) else "auto"
+    n, p = X.shape
+    missing, n_threads = _has_missing(X), count_threads(model.n_jobs)
+    needed = needed_bytes(n, p, kept, max(k, 0), backend=backend, missing=missing, n_threads=n_threads)
+    if not (isinstance(dtype, np.dtype) and dtype == kept) and not hasattr(X, "toarray"):
+        needed += n * p * 8  # a copy in float64 comes first
+    return needed
+
+
+def require_memory_for(X: Any, model: Any) -> None:
     """Raise MemoryError where a fit of ``X`` would not fit; what is no matrix is left to those who check it."""
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(size, int) for size in shape):
         return
     kept = dtype if isinstance(dtype, np.dtype) and dtype == np.float32 else np.dtype(np.float64)
-    k = min(n_neighbors, 1000) if isinstance(n_neighbors, int) else 10
-    needed = needed_bytes(*shape, kept, max(k, 0), backend=backend if isinstance(backend, str) else "auto")
-    if not (isinstance(dtype, np.dtype) and dtype == kept) and not hasattr(X, "toarray"):
-        needed += shape[0] * shape[1] * 8  # a copy in float64 comes first
     one = in_words(shape[0] * shape[1] * kept.itemsize)
-    require_memory(needed, f"a fit of X with shape {shape} in {kept} (dense: {one} for each array of its size)")
+    what = f"a fit of X with shape {shape} in {kept} (dense: {one} for each array of its size)"
+    require_memory(fit_bytes(X, model), what)
+
+
+def _has_missing(X: Any) -> bool:
+    """Say whether a large array of floats has NaN; no array of its size is made."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or X.size < 2**20:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(X.sum()))
+
+
+def worker_bytes(n: int, p: int, itemsize: int, n_neighbors: int, *, n_workers: int, n_blocks: int) -> int:
+    """Return about how many bytes each Dask worker takes at the peak of a fit (docs/scaling.md, the cost model).
+
+    Parameters
+    ----------
+    n, p : int
+        Samples and features.
+    itemsize : int
+        Bytes of a number.
+    n_neighbors : int
+        Neighbours of each sample.
+    n_workers, n_blocks : int
+        Of the cluster, and row chunks of the matrix.
+
+    Examples
+    --------
+    >>> from frpcag.runtime.memory import in_words, worker_bytes
+    >>> in_words(worker_bytes(10**6, 64, 4, 10, n_workers=2, n_blocks=8))
+    '1.4 GiB'
+    """
+    share, row = -(-n // n_workers), itemsize * p
+    solve = share * (row * (3 + 2 * n_workers / n_blocks) + (16 + itemsize) * (1 + 1.7 * n_neighbors) + 40)
+    # Rows look for neighbours in two other blocks on average.
+    search = share * 5 * row + _SEARCH_COPIES * 3 * row * -(-n // n_blocks)
+    return int(max(solve, search)) + _PYTHON
+
+
+def require_worker_memory(
+    cluster: Any, shape: tuple[int, int], chunks: Sequence[int], itemsize: int, n_neighbors: Any
+) -> None:
+    """Raise MemoryError where a worker cannot hold even the chunks that it works on; note what the fit needs.
+
+    What is not worked on goes to the worker's disk, so less than `worker_bytes` may do, slowly.
+    """
+    (n, p), limits = shape, cluster.memory()
+    if not any(limit for _, limit in limits.values()):
+        return
+    k = n_neighbors if isinstance(n_neighbors, int) else 10
+    needed = worker_bytes(n, p, itemsize, k, n_workers=len(limits), n_blocks=len(chunks))
+    fit = f"A fit of X with shape {shape} in chunks of {max(chunks)} rows"
+    ways = "give the workers more memory, add workers, or pass smaller chunks"
+    cluster.needs = f"{fit} needs about {in_words(needed)} on each of {len(limits)} workers; {ways}."
+    for address, (n_threads, limit) in limits.items():
+        least = _PYTHON + _SEARCH_COPIES * itemsize * p * max(chunks) * min(n_threads, len(chunks))
+        if limit and least > limit:
+            raise MemoryError(
+                f"{fit} needs at least {in_words(least)} on a worker of {n_threads} threads; the limit of {address} is "
+                f"{in_words(limit)}; {ways}."
+            )
 
 
 def in_words(n_bytes: int) -> str:
@@ -119,6 +236,24 @@ def in_words(n_bytes: int) -> str:
         if n_bytes >= 2**power:
             return f"{n_bytes / 2**power:,.1f} {unit}"
     return f"{n_bytes} bytes"
+
+
+def _address_space_left() -> int | None:
+    """Return the bytes that the soft limit of the address space leaves beside the libraries; None without a limit.
+
+    Where it is passed, libraries end the process: they do not all raise MemoryError.
+    """
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+    loaded = "frpcag.backends.numba.kernels" in sys.modules
+    return max(limit - used - (_LOADED if loaded else _LIBRARIES), 0)
 
 
 def _meminfo() -> int:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from frpcag.runtime.cluster import Cluster
+
 Array = np.ndarray
 
 # Parts added up by one task of a tree of sums.
@@ -18,9 +20,15 @@ _FAN_IN = 16
 class Here:
     """Tasks run at once in this process: what a block-wise fit does where no Dask client is connected."""
 
+    needs = ""
+
     def workers(self) -> list[Any]:
         """Return the addresses of the workers."""
         return [None]
+
+    def memory(self) -> dict[Any, tuple[int, int]]:
+        """Return the threads and the memory limit of every worker, 0 for no limit."""
+        return {None: (1, 0)}
 
     def on_each_worker(self, function: Callable) -> list[Any]:
         """Return what a function says on every worker."""
@@ -38,6 +46,10 @@ class Here:
         """Return the values of the results of tasks."""
         return results
 
+    def compute(self, lazy: Any) -> Any:
+        """Compute a lazy Dask object and return its value."""
+        return lazy.compute(scheduler="synchronous")
+
     def chunks(self, dx: Any) -> list[Any]:
         """Return the row chunks of a Dask array."""
         return [dx.blocks[i].compute(scheduler="synchronous") for i in range(dx.numblocks[0])]
@@ -49,70 +61,12 @@ class Here:
         return da.concatenate([da.from_array(part, chunks=-1) for part in parts])
 
 
-class Cluster:
-    """Tasks run by the workers of a Dask client; their results stay there as futures.
-
-    A task with a ``home`` runs on that worker while it lives, and anywhere else after. A lost result is computed again
-    from those it was made of, by the scheduler.
-    """
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-
-    def workers(self) -> list[Any]:
-        """Return the addresses of the workers there are now, at least one."""
-        # Not by scheduler_info: the client's own refresh, which lists no workers, may come between call and answer.
-        while not (workers := self.client.nthreads()):
-            self.client.wait_for_workers(1)
-        return sorted(workers)
-
-    def on_each_worker(self, function: Callable) -> list[Any]:
-        """Return what a function says on every worker."""
-        return list(self.client.run(function).values())
-
-    def submit(self, function: Callable, *args: Any, home: Any = None) -> Any:
-        """Return the future of a task."""
-        return self.map(function, [args], [home])[0]
-
-    def map(self, function: Callable, rows: Sequence[tuple], homes: Sequence[Any]) -> list[Any]:
-        """Return the futures of one task for every row of arguments; those with the same home are sent together."""
-        futures: list[Any] = [None] * len(rows)
-        for home in dict.fromkeys(homes):
-            at = [i for i, other in enumerate(homes) if other == home]
-            where = {} if home is None else {"workers": [home], "allow_other_workers": True}
-            columns = zip(*(rows[i] for i in at), strict=True)
-            sent = self.client.map(function, *map(list, columns), pure=False, **where)
-            for i, future in zip(at, sent, strict=True):
-                futures[i] = future
-        return futures
-
-    def gather(self, results: Any) -> Any:
-        """Wait for futures and return their values; for small ones."""
-        return self.client.gather(results)
-
-    def chunks(self, dx: Any) -> list[Any]:
-        """Return the row chunks of a Dask array as futures."""
-        from distributed import futures_of
-
-        dx = self.client.persist(dx)
-        futures = {future.key: future for future in futures_of(dx)}
-        return [futures[key] for (key,) in dx.__dask_keys__()]
-
-    def array(self, parts: Sequence[Any], shapes: Sequence[tuple[int, int]], dtype: Any) -> Any:
-        """Return the Dask array of row chunks that are futures."""
-        import dask.array as da
-
-        return da.concatenate(
-            [da.from_delayed(part, shape, dtype=dtype) for part, shape in zip(parts, shapes, strict=True)]
-        )
-
-
-def current_cluster() -> Here | Cluster:
+def current_cluster(patience: float = 300.0) -> Here | Cluster:
     """Return the cluster of the current Dask client, or this process where there is none."""
     try:
         from distributed import get_client
 
-        return Cluster(get_client())
+        return Cluster(get_client(), patience)
     except (ImportError, ValueError):
         return Here()
 

@@ -128,7 +128,8 @@ def _unit(some: Array, problem: Any, rows: ModuleType, largest: int) -> float:
     typical = float(np.median(sizes[sizes > 0])) if sizes.any() else 1.0
     if _PLAIN[0] <= typical <= _PLAIN[1]:
         return 1.0
-    unit = 2.0 ** max(frexp(typical)[1], frexp(rows.largest(problem))[1] - largest)
+    # 2**1024 is no number, though entries come that near to it.
+    unit = 2.0 ** min(max(frexp(typical)[1], frexp(rows.largest(problem))[1] - largest), 1023)
     numbers = (problem.gamma1 * unit, problem.gamma2 * unit, problem.huber_delta / unit)
     possible = problem.loss == "l2" or (np.isfinite(numbers).all() and numbers[2] > 0)
     return unit if possible else 1.0

@@ -93,7 +93,8 @@ def solve(
     U0 = None if U0 is None else problem.start(U0)
     refuse_indefinite(problem)
     given = problem
-    problem, units = condition(given)
+    with np.errstate(over="ignore", invalid="ignore"):
+        problem, units = condition(given)
     if units is not None and U0 is not None:
         U0 = rows_of(given).start(U0, units)
 
@@ -118,7 +119,8 @@ def solve(
         solution.U = problem.turn(solution.U)
         solution.slope = None if solution.slope is None else problem.turn(solution.slope)
     if units is not None:
-        solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
+        with np.errstate(over="ignore", invalid="ignore"):
+            solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
         solution.settle(posed(rounded(solution.certificate, moves)), stop=stop, tol=tol)
     if solution.status == "interrupted":
         raise SolveInterrupted(solution)

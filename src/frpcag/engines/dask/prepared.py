@@ -20,7 +20,7 @@ from frpcag.graphs.robust_candidates import map_width
 from frpcag.linalg.row_blocks import Halo, LocalGraph
 from frpcag.runtime.checkpoint import Checkpoint
 from frpcag.runtime.digest import content_digest
-from frpcag.runtime.tasks import Layout, Maximum, current_cluster, tree_sum
+from frpcag.runtime.tasks import Layout, Maximum, tree_sum
 
 Array = np.ndarray
 
@@ -89,6 +89,7 @@ class ChunkSums:
 
 def prepare(
     model: Any,
+    cluster: Any,
     chunks: Sequence[Any],
     sizes: Sequence[int],
     dtype: np.dtype,
@@ -103,7 +104,6 @@ def prepare(
 
     Rows that are near by a robust metric are brought together where `choose_metric` gives a ``width``.
     """
-    cluster = current_cluster()
     seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
     centred = cluster.map(_centred, [(chunk, mean, std, dtype) for chunk in chunks], [None for _ in chunks])
     shape = (int(np.sum(sizes)), len(mean))
@@ -121,7 +121,7 @@ def prepare(
 
 
 def choose_metric(
-    model: Any, chunks: Sequence[Any], sizes: Sequence[int], dtype: np.dtype, mean: Array, std: Array
+    model: Any, cluster: Any, chunks: Sequence[Any], sizes: Sequence[int], dtype: np.dtype, mean: Array, std: Array
 ) -> tuple[Metric, float | None]:
     """Return the metric of the sample graph, from the rows that every engine looks at.
 
@@ -129,7 +129,6 @@ def choose_metric(
     """
     if model.metric == "euclidean":
         return EUCLIDEAN, None
-    cluster = current_cluster()
     starts = np.concatenate([[0], np.cumsum(sizes)])
     rows = sampled_rows(int(starts[-1]))
     inside = [rows[(rows >= a) & (rows < b)] - a for a, b in pairwise(starts)]

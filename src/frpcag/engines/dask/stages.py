@@ -49,6 +49,7 @@ from frpcag.linalg.row_blocks import LocalGraph
 from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, restore_rows, row_blocks
 from frpcag.problem import widened
 from frpcag.runtime.checkpoint import Checkpoint
+from frpcag.runtime.memory import require_worker_memory
 from frpcag.runtime.tasks import Layout, Maximum, current_cluster, exchange, split_rows, tree_sum
 
 Array = np.ndarray
@@ -73,6 +74,7 @@ class DaskEngine(Engine):
         super().__init__(model)
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
         self.store: Checkpoint | None = None
+        self.cluster: Any = None
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
         self.metric = EUCLIDEAN
@@ -111,7 +113,8 @@ class DaskEngine(Engine):
     def centre(self, X: Any) -> Centred:
         """Return the rows centred and scaled, neighbours near each other, and how they were centred and scaled."""
         model = self.model
-        cluster = current_cluster()
+        self.cluster = cluster = current_cluster(self.backend.patience)
+        require_worker_memory(cluster, X.shape, X.chunks[0], _dtype(X).itemsize, model.n_neighbors)
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
         sums = ChunkSums(cluster, chunks, sizes)
         mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
@@ -130,8 +133,8 @@ class DaskEngine(Engine):
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
             ordered, width = self.given[0] is not None, None
             if isinstance(self.given[0], str):
-                self.metric, width = choose_metric(model, chunks, sizes, dtype, mean, std)
-            rows = prepare(model, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
+                self.metric, width = choose_metric(model, cluster, chunks, sizes, dtype, mean, std)
+            rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
         return Centred(rows, mean, std)
 
     def graph(self, basis: BlockRows, axis: int) -> Any:
@@ -253,7 +256,8 @@ class DaskEngine(Engine):
         output = self.backend.output
         if output is None:
             return array
-        array.rechunk((max(array.chunks[0]), -1)).to_zarr(output, component=name, overwrite=True)
+        whole = array.rechunk((max(array.chunks[0]), -1))
+        self.cluster.compute(whole.to_zarr(output, component=name, overwrite=True, compute=False))
         return da.from_zarr(output, component=name)
 
     def _given(self, name: str, n_nodes: int) -> Any:
