@@ -33,6 +33,8 @@ Array = np.ndarray
 
 # With fewer features than this the data as given are labelled; whitening would blow up what tells nothing apart.
 WIDE = 100
+# From this share of missing cells on the clean data are labelled instead: cells filled in do not vary as others do.
+GAPS = 0.05
 # Whitened components for each cluster that are looked at, and those of a single linkage with its neighbours.
 MOST_COLUMNS, COLUMNS, NEIGHBORS = 3, 2, 20
 # Components below this share of the strongest are noise.
@@ -62,10 +64,10 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     assign : {"auto", "linkage", "spectral", "kmeans", "components"}, default="auto"
         "auto" tries several labels and takes one. With 100 features or more it links the whitened components of the
         clean data, one to three for each cluster, and takes the labels that agree best with the others. With fewer
-        features it labels the data as given, missing cells filled in, by linkage, spectral clustering and k-means, and
-        takes the smallest normalised cut. "linkage" is graph degree linkage of the same points, once; "spectral"
-        clusters the graph of the clean data; "kmeans" runs k-means on the clean data, as the paper does; "components"
-        runs it on the ``n_components`` principal components ``W``.
+        features it labels the data as given, or the clean data where a twentieth or more is missing, by linkage,
+        spectral clustering and k-means, and takes the smallest normalised cut. "linkage" is graph degree linkage of the
+        same points, once; "spectral" clusters the graph of the clean data; "kmeans" runs k-means on the clean data, as
+        the paper does; "components" runs it on the ``n_components`` principal components ``W``.
     n_init : int, default=10
         Starts of k-means; the best is kept.
     random_state : int, RandomState or None
@@ -182,7 +184,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     def _number(self, Z: Array, random_state) -> int:
         """Return a number of clusters, and store what it was chosen by."""
         U = self.estimator_.low_rank_
-        points = _in_range(self._centred(U)) if Z.shape[1] >= WIDE else self._filled(Z)
+        points = _in_range(self._centred(U)) if Z.shape[1] >= WIDE else self._few_features(Z)[1]
         rows = distinct_rows(Z)[0]
         found, self.counts_ = count_clusters(points[rows], random_state=random_state.randint(2**31), n_jobs=self.n_jobs)
         return min(found, len(rows))
@@ -215,13 +217,15 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         if self.assign == "auto":
             if wide:
                 return on_components(self._whitened(MOST_COLUMNS * k)[rows], k, **options)
-            return on_points("X", self._filled(Z)[rows], k, **options)
+            name, points = self._few_features(Z)
+            return on_points(name, points[rows], k, **options)
         if self.assign == "spectral":
             name, points = "U", _in_range(self._centred(self.estimator_.low_rank_))[rows]
         elif wide:
             name, points = "W", unit_rows(self._whitened(COLUMNS * k)[rows])
         else:
-            name, points = "X", self._filled(Z)[rows]
+            name, points = self._few_features(Z)
+            points = points[rows]
         search = {key: options[key] for key in ("random_state", "n_jobs")}
         cloud = cloud_of(points, n_neighbors=NEIGHBORS, **search)
         labels = label(self.assign, cloud, k, n_init=self.n_init, random_state=options["random_state"])
@@ -230,9 +234,12 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     def _centred(self, X: Array) -> Array:
         return (X - self.estimator_.center_) / self.estimator_.scale_
 
-    def _filled(self, Z: Array) -> Array:
-        """Return the data as given, centred and scaled, with missing cells as in the clean data."""
-        return _in_range(self._centred(np.where(np.isnan(Z), self.estimator_.low_rank_, Z)))
+    def _few_features(self, Z: Array) -> tuple[str, Array]:
+        """Return the points of a table: the data as given with missing cells filled in, or the clean data."""
+        U = self.estimator_.low_rank_
+        if self.missing_share_ >= GAPS:
+            return "U", _in_range(self._centred(U))
+        return "X", _in_range(self._centred(np.where(np.isnan(Z), U, Z)))
 
     def _whitened(self, n_components: int) -> Array:
         """Return the first principal components of the clean data, all of unit length."""
