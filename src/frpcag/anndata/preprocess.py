@@ -57,6 +57,14 @@ def denoise(
         ``layers[key]`` holds the clean counts, ``obsm["X_<key>"]`` the embedding, ``varm["<key>_components"]`` the
         directions, ``obsp["<key>_connectivities"]`` and ``obsp["<key>_distances"]`` the graph of the embedding, and
         ``uns[key]`` the certificate, the gammas and what ``neighbors_key=key`` of scanpy needs.
+
+    Examples
+    --------
+    >>> import anndata, frpcag  # doctest: +SKIP
+    >>> adata = anndata.read_h5ad("cells.h5ad")  # doctest: +SKIP
+    >>> frpcag.anndata.denoise(adata)  # doctest: +SKIP
+    >>> adata.obsm["X_frpcag"].shape  # doctest: +SKIP
+    (2700, 50)
     """
     adata = adata.copy() if copy else adata
     X = adata.X if layer is None else adata.layers[layer]
@@ -101,6 +109,12 @@ def cluster(
     Returns
     -------
     None or AnnData
+
+    Examples
+    --------
+    >>> frpcag.anndata.cluster(adata, 8)  # doctest: +SKIP
+    >>> adata.obs["frpcag_cluster"].nunique()  # doctest: +SKIP
+    8
     """
     from pandas import Categorical
 
