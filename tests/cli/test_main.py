@@ -28,7 +28,7 @@ def test_the_list_of_commands_says_what_the_command_says_of_itself(name):
 
 
 def test_every_module_of_a_command_is_listed():
-    shared = {"__init__", "main", "options", "errors", "progress", "runs", "pictures"}
+    shared = {"__init__", "main", "options", "errors", "progress", "runs", "pictures", "tables"}
     assert {path.stem for path in Path(package.__file__).parent.glob("cli/*.py")} - shared == set(COMMANDS)
 
 
@@ -39,7 +39,7 @@ def test_info_lists_backends_data_sets_and_extras(frpcag, monkeypatch, working_f
     assert info["backends"]["numpy"] is True
     assert info["datasets"] == ["digits", "orl"]
     assert info["data_folder"] == str(working_folder)
-    assert set(info["extras"]) == {"io", "ann", "video", "graphs", "gpu", "dask", "reproduce"}
+    assert set(info["extras"]) == {"io", "ann", "video", "graphs", "anndata", "gpu", "dask", "reproduce"}
     assert info["versions"]["numpy"] == np.__version__
 
 
