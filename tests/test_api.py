@@ -11,6 +11,7 @@ LIST = Path(__file__).parent / "golden" / "api.txt"
 # Packages whose ``__all__`` is public; docs/versioning.md says what that means.
 PUBLIC = (
     "frpcag",
+    "frpcag.anndata",
     "frpcag.graphs",
     "frpcag.data",
     "frpcag.solvers",

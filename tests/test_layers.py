@@ -27,6 +27,7 @@ ALLOWED = {
     "cells": {"graphs", "problem", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "estimators": {"data", "graphs", "problem", "solvers", "linalg", "engines", "labels", "cells", "report"},
+    "anndata": {"graphs", "estimators"},
     "video": {"graphs", "problem", "solvers", "estimators"},
     "baselines": {"data", "graphs", "linalg"},
     "paper": {"data", "graphs", "problem", "solvers", "linalg"}

@@ -49,6 +49,7 @@ _HOMES = {
     "solve": "frpcag.solvers",
 }
 _ROOMS = (
+    "anndata",
     "backends",
     "baselines",
     "data",

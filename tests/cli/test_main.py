@@ -40,7 +40,7 @@ def test_info_lists_backends_data_sets_and_extras(frpcag, monkeypatch, working_f
     assert info["backends"]["numpy"] is True
     assert info["datasets"] == ["digits", "orl"]
     assert info["data_folder"] == str(working_folder)
-    assert set(info["extras"]) == {"io", "ann", "video", "graphs", "gpu", "dask", "reproduce"}
+    assert set(info["extras"]) == {"io", "ann", "video", "graphs", "anndata", "gpu", "dask", "reproduce"}
     assert info["versions"]["numpy"] == np.__version__
 
 

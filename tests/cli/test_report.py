@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
+from frpcag import FRPCAG
 from frpcag.cli.report import load_run
 from frpcag.problem import objective
 from frpcag.report.diagnostics import diagnose
@@ -60,7 +62,8 @@ def test_graphs_built_again_are_those_of_the_fit(run):
     assert diagnose(fit).gap == pytest.approx(record["certificate"]["relative_gap"], rel=1e-6, abs=1e-9)
 
 
-def test_graphs_that_come_out_otherwise_are_left_out(run):
+def test_graphs_that_were_not_kept_and_come_out_otherwise_are_left_out(run):
+    (run / "graphs.npz").unlink()
     graphs = json.loads((run / "run.json").read_text())["graphs"]
     graphs["samples"]["n_edges"] += 1
     edit(run, graphs=graphs)
@@ -70,13 +73,21 @@ def test_graphs_that_come_out_otherwise_are_left_out(run):
     assert "graph of the samples could not be built again" in fit.no_graphs
 
 
-def test_a_run_with_missing_entries_says_why_it_has_no_graphs(working_folder, X, frpcag):
+def test_a_run_with_missing_entries_keeps_its_graphs(working_folder, X, frpcag):
     X[3, 4] = np.nan
     np.save(working_folder / "gaps.npy", X)
     assert frpcag("fit", "gaps.npy", "--no-plots").exit_code == 0
     fit = load_run(working_folder / "frpcag-run-gaps", page=working_folder / "report.html")
     assert fit.has_missing
-    assert "missing entries" in fit.no_graphs
+    X_clean = FRPCAG(random_state=0).fit(X)
+    assert_array_equal(fit.sample_graph.weights.toarray(), X_clean.sample_graph_.weights.toarray())
+    assert_array_equal(fit.feature_graph.weights.toarray(), X_clean.feature_graph_.weights.toarray())
+
+
+def test_a_missing_folder_is_called_a_missing_folder(frpcag):
+    result = frpcag("report", "nowhere")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: there is no folder nowhere; check the path")
 
 
 def test_names_and_history_in_the_record_are_shown(run):

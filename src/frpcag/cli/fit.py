@@ -27,6 +27,7 @@ from frpcag.cli.runs import (
     percent,
     print_json,
     run_folder,
+    save_graphs,
     seconds_in_words,
     write_run,
 )
@@ -56,6 +57,12 @@ def fit(
     scale: Annotated[
         bool,
         typer.Option("--scale/--no-scale", help="Divide by the standard deviation.", rich_help_panel=options.DATA),
+    ] = False,
+    nonnegative: Annotated[
+        bool,
+        typer.Option(
+            "--nonnegative", help="Keep the clean part at or above zero, for counts.", rich_help_panel=options.MODEL
+        ),
     ] = False,
     feature_shape: Annotated[
         Any,
@@ -154,6 +161,7 @@ def fit(
         "loss": loss.value,
         "center": center,
         "scale": scale,
+        "nonnegative": nonnegative,
         "tol": tol,
         "max_iter": max_iter,
         "backend": backend.value,
@@ -260,6 +268,7 @@ def _describe_graph(graph) -> dict[str, Any] | None:
 def _write_arrays(folder: Path, model, labels, table: DataTable) -> None:
     for name in ("low_rank", "sparse", "embedding", "components", "singular_values"):
         np.save(folder / f"{name}.npy", getattr(model, f"{name}_"))
+    save_graphs(folder, model.sample_graph_, model.feature_graph_)
     if labels is not None:
         np.save(folder / "labels.npy", labels)
         names = range(len(labels)) if table.ids is None else table.ids

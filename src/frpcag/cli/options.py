@@ -117,7 +117,7 @@ def check_feature_shape(feature_shape: tuple[int, int] | None, n_features: int, 
         )
 
 
-File = Annotated[Path, typer.Argument(help="csv, tsv, parquet, npy, npz, mat or h5; samples in rows.")]
+File = Annotated[Path, typer.Argument(help="csv, tsv, parquet, h5ad, npy, npz, mat or h5; samples in rows.")]
 Key = Annotated[
     str | None, typer.Option(help="Which array of an npz, mat or h5 file that holds several.", rich_help_panel=DATA)
 ]

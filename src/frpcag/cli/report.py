@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -12,9 +13,9 @@ import typer
 
 from frpcag.cli import options
 from frpcag.cli.errors import InputError
-from frpcag.cli.runs import percent, print_json, read_run
+from frpcag.cli.runs import GRAPHS_FILE, load_weights, percent, print_json, read_run
 from frpcag.data.preprocess import center_and_scale
-from frpcag.graphs import Graph, build_graph
+from frpcag.graphs import Graph, build_graph, graph_from_weights
 from frpcag.insight import OutlierShares
 from frpcag.report import Fit, Pictures, write_report
 from frpcag.report.pictures import MAX_PICTURES, MAX_SIDE
@@ -61,6 +62,8 @@ def load_run(run: Path, *, page: Path) -> Fit:
     Fit
         The graphs are built again from the data, and left out where they would not be those of the run.
     """
+    if not run.exists():
+        raise InputError(f"there is no folder {run}; check the path (working folder: {Path.cwd()}).")
     record = read_run(run)
     loaders = {"fit": _load_fit, "video": _load_video}
     if record.get("command") == "clean":
@@ -78,9 +81,10 @@ def _load_fit(run: Path, record: dict[str, Any], files: dict[str, str]) -> Fit:
         raise InputError(f"{run}: low_rank.npy and sparse.npy are not matrices of one shape; fit again.")
     parameters, data = record.get("parameters", {}), record.get("data", {})
     center, scale = (bool(parameters.get(name, default)) for name, default in (("center", True), ("scale", False)))
+    center = center and not parameters.get("nonnegative", False)
     Xc, mean, std = center_and_scale(U + S, center=center, scale=scale)
     has_missing = bool(data.get("missing"))
-    (G1, G2), reason = _graphs(Xc, record)
+    (G1, G2), reason = _graphs(run, Xc, record)
     found: dict[str, Any] = {name: _array(run, name) for name in _OPTIONAL if (run / f"{name}.npy").is_file()}
     shape = parameters.get("feature_shape")
     return Fit(
@@ -182,8 +186,11 @@ def _array(run: Path, name: str) -> np.ndarray:
         raise InputError(f"{path} cannot be read ({error}); fit again.") from error
 
 
-def _graphs(Xc: np.ndarray, record: dict[str, Any]) -> tuple[tuple[Graph | None, Graph | None], str]:
-    """Return both graphs, built as the fit did, if they come out as the run says they were."""
+def _graphs(run: Path, Xc: np.ndarray, record: dict[str, Any]) -> tuple[tuple[Graph | None, Graph | None], str]:
+    """Return both graphs, as the run has kept them, or built as the fit did if they come out as the run says."""
+    kept = [_kept_graph(run, name, Xc.shape[axis], record) for axis, name in enumerate(("samples", "features"))]
+    if any(graph is not None for graph in kept):
+        return (kept[0], kept[1]), "the fit used no graph"
     if record.get("data", {}).get("missing"):
         return (None, None), "the data had missing entries, and the run does not keep its graphs"
     parameters = record.get("parameters", {})
@@ -208,6 +215,18 @@ def _graphs(Xc: np.ndarray, record: dict[str, Any]) -> tuple[tuple[Graph | None,
             return (None, None), f"the graph of the {name} could not be built again as it was"
         graphs.append(graph)
     return (graphs[0], graphs[1]), "the fit used no graph"
+
+
+def _kept_graph(run: Path, name: str, n_nodes: int, record: dict[str, Any]) -> Graph | None:
+    told = record.get("graphs", {}).get(name)
+    try:
+        weights = load_weights(run, name)
+        if told is None or weights is None:
+            return None
+        graph = graph_from_weights(weights, laplacian=told["laplacian"], method=told["method"], n_nodes=n_nodes)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{run / GRAPHS_FILE} cannot be read ({error}); fit again.") from error
+    return replace(graph, sigma=told["sigma"])
 
 
 def _links(run: Path, page: Path) -> dict[str, str]:

@@ -81,6 +81,40 @@ def print_json(record: dict[str, Any]) -> None:
     sys.stdout.write(to_json(record) + "\n")
 
 
+GRAPHS_FILE = "graphs.npz"
+_CSR = ("data", "indices", "indptr")
+
+
+def save_graphs(folder: Path, *graphs: Any) -> None:
+    """Write the weights of the graph of the samples and of that of the features, so that a report can explain them."""
+    import numpy as np
+
+    parts = {
+        f"{name}_{part}": getattr(graph.weights, part)
+        for name, graph in zip(("samples", "features"), graphs, strict=True)
+        if graph is not None
+        for part in _CSR
+    }
+    if parts:
+        np.savez_compressed(folder / GRAPHS_FILE, **parts)
+
+
+def load_weights(folder: Path, name: str) -> Any:
+    """Return the weights of a graph that `save_graphs` has written; None if there are none."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    path = folder / GRAPHS_FILE
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as stored:
+        if f"{name}_indptr" not in stored:
+            return None
+        data, indices, indptr = (stored[f"{name}_{part}"] for part in _CSR)
+    n = len(indptr) - 1
+    return sp.csr_array((data, indices, indptr), shape=(n, n))
+
+
 def library_versions() -> dict[str, str | None]:
     """Return the versions of this library, of Python and of what the numbers come from."""
     versions: dict[str, str | None] = {"frpcag": frpcag.__version__, "python": platform.python_version()}

@@ -218,6 +218,24 @@ def read_frame(path: Path) -> tuple[list[str], list[Any], list[str | None]]:
     return [str(name) for name in frame.columns], columns, contents
 
 
+def read_cells(path: Path) -> tuple[list[str], Array, dict[str, Any], Array]:
+    """Return names of the genes, counts, annotation of the cells by name, and names of the cells, of an h5ad file."""
+    try:
+        import anndata
+    except ImportError as error:
+        raise ImportError(f"reading {path} needs anndata; install frpcag[anndata].") from error
+    with _reading(path):
+        adata = anndata.read_h5ad(path)
+    X = adata.X.toarray() if sparse.issparse(adata.X) else np.asarray(adata.X)
+    annotation = {str(name): adata.obs[name] for name in adata.obs}
+    return (
+        [str(name) for name in adata.var_names],
+        _check_matrix(X, path),
+        annotation,
+        np.array(adata.obs_names, dtype=str),
+    )
+
+
 def _read_mat(path: Path, key: str | None) -> tuple[Array, None]:
     with path.open("rb") as file:
         if file.read(10) == b"MATLAB 7.3":

@@ -42,6 +42,8 @@ def write_columns(
     columns: Sequence[Any],
     names: Sequence[str] | None,
     form: Format = Format(),  # noqa: B008
+    *,
+    ids: Array | None = None,
 ) -> None:
     """Write a table in the format that the suffix of a path names.
 
@@ -56,8 +58,14 @@ def write_columns(
         Of ``columns``.
     form : Format
         Of the file that the table came from.
+    ids : ndarray of shape (n_samples,) or None
+        Names of the rows, for the formats that have a place for them.
     """
     suffix = path.suffix.lower()
+    if suffix == ".h5ad":
+        with atomic_file(path) as partial:
+            _write_cells(partial, columns, names, ids)
+        return
     if suffix not in _WRITERS:
         raise ValueError(f"{path} has the suffix {suffix!r}, which is not one of {', '.join(_WRITERS)}; rename it.")
     if suffix == ".tsv" != form.suffix:
@@ -90,6 +98,24 @@ def _write_parquet(path: Path, X: Array, columns: Sequence[Any], names: Sequence
         raise ImportError(f"writing {path} needs pandas and pyarrow; install frpcag[io].") from error
     titles = names if names is not None else [str(j + 1) for j in range(len(columns))]
     pandas.DataFrame(dict(zip(titles, columns, strict=True))).to_parquet(path, index=False, engine="pyarrow")
+
+
+def _write_cells(path: Path, columns: Sequence[Any], names: Sequence[str] | None, ids: Array | None) -> None:
+    """Write numbers as genes and everything else as annotation of the cells."""
+    try:
+        import pandas
+        from anndata import AnnData
+    except ImportError as error:
+        raise ImportError(f"writing {path} needs anndata; install frpcag[anndata].") from error
+    titles = names if names is not None else [str(j + 1) for j in range(len(columns))]
+    genes = [j for j, column in enumerate(columns) if isinstance(column, np.ndarray) and column.dtype.kind == "f"]
+    cells = pandas.Index([str(i) for i in (range(len(columns[0])) if ids is None else ids)])
+    annotation = {titles[j]: np.asarray(columns[j]) for j in range(len(columns)) if j not in set(genes)}
+    AnnData(
+        X=np.column_stack([columns[j] for j in genes]),
+        obs=pandas.DataFrame(annotation, index=cells),
+        var=pandas.DataFrame(index=pandas.Index([titles[j] for j in genes])),
+    ).write_h5ad(path)
 
 
 def _write_npz(path: Path, X: Array, columns: Sequence[Any], names: Sequence[str] | None, form: Format) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from frpcag.data.column_choice import as_names, find_columns
 from frpcag.data.column_kinds import Kind, NumberFormat, is_id, kind_of_cells
 from frpcag.data.delimited import read_delimited
-from frpcag.data.files import check_path, read_frame, read_matrix
+from frpcag.data.files import check_path, read_cells, read_frame, read_matrix
 from frpcag.data.table_files import Format, write_columns
 
 Array = np.ndarray
@@ -123,7 +123,7 @@ class Table:
             raise ValueError(f"X has shape {X.shape} but the table has {self.X.shape}; pass a matrix of that shape.")
         names = [column.name for column in self.columns] if self.names is not None else None
         columns = [column.values if column.index is None else X[:, column.index] for column in self.columns]
-        write_columns(Path(path), X, columns, names, self.format)
+        write_columns(Path(path), X, columns, names, self.format, ids=self.ids)
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -151,7 +151,7 @@ def read_table(
     Parameters
     ----------
     path : path
-        csv, tsv, txt, parquet, npy, npz, mat or h5.
+        csv, tsv, txt, parquet, npy, npz, mat, h5 or h5ad.
     columns : str or sequence of str, optional
         The columns to feed in, by name or by number from 1; a string is split at its commas. The others are carried.
     drop : str or sequence of str, optional
@@ -189,7 +189,7 @@ def read_table(
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    check_path(path, TEXT_SUFFIXES)
+    check_path(path, (*TEXT_SUFFIXES, ".h5ad"))
     numbers = NumberFormat.of(decimal=decimal, missing=as_names(missing))
     if suffix in TEXT_SUFFIXES:
         if key is not None:
@@ -203,6 +203,8 @@ def read_table(
     for name, value in (("delimiter", delimiter), ("decimal", decimal), ("encoding", encoding)):
         if value is not None:
             raise ValueError(f"{name}={value!r} does not apply to {path}; it is for csv, tsv and txt files.")
+    if suffix == ".h5ad":
+        return _from_cells(path, numbers, columns, drop, id)
     if suffix == ".parquet":
         names, values, words = read_frame(path)
         kinds = [
@@ -216,6 +218,23 @@ def read_table(
         return Table(_floats(X, numbers), [Column(str(j + 1), j) for j in range(X.shape[1])], None, form)
     kinds = [_numeric(column, numbers) for column in X.T]
     return _assemble(path, None, list(X.T), kinds, form, [], columns, drop, id)
+
+
+def _from_cells(path: Path, numbers: NumberFormat, columns, drop, id) -> Table:
+    """Return the genes of an AnnData file as columns, with the annotation of its cells carried along."""
+    names, X, annotation, ids = read_cells(path)
+    table = _assemble(
+        path,
+        [*annotation, *names],
+        [*annotation.values(), *X.T],
+        [*(Kind("annotation") for _ in annotation), *(_numeric(column, numbers) for column in X.T)],
+        Format(".h5ad"),
+        [],
+        columns,
+        drop,
+        id,
+    )
+    return table if id is not None else replace(table, ids=ids, id_name=None)
 
 
 def _floats(X: Array, numbers: NumberFormat) -> Array:
@@ -345,4 +364,6 @@ def _about_carried(titles, kinds, words, carried) -> list[str]:
     parts = [
         f"{titles[j]!r} ({words[j]}{f', such as {kinds[j].example}' if kinds[j].example else ''})" for j in carried
     ]
-    return [f"not fed in but carried along: {', '.join(parts)}."]
+    recipe = "; categories can go in as columns of 0 and 1 (ColumnTransformer; see the page on tables)"
+    has_categories = any(words[j] == "categories" for j in carried)
+    return [f"not fed in but carried along: {', '.join(parts)}{recipe if has_categories else ''}."]

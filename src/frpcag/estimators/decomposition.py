@@ -230,8 +230,8 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
 
     def _take_through(self, engine: Engine, X: Any) -> None:
         X = engine.check(X)
-        engine.warn_of_units(X)
         centred = engine.centre(X)
+        engine.warn_of_units(X)
         engine.clock.lap("preprocess")
         solution, graphs, problem = self._solve_refined(engine, centred)
         low_rank, moves = engine.restore(X, solution, centred, problem)

@@ -36,8 +36,8 @@ def as_adjacency(graph: Any, *, n_nodes: int | None, argument: str) -> Any:
         _refuse_directed(graph.is_directed(), argument)
         nodes = list(graph.nodes)
         order = {node: i for i, node in enumerate(sorted(nodes) if set(nodes) == set(range(len(nodes))) else nodes)}
-        found = [(order[a], order[b], weight) for a, b, weight in graph.edges(data="weight", default=1.0)]
-        return _adjacency(np.array(found, dtype=np.float64).reshape(-1, 3), len(nodes), argument)
+        listed = [(order[a], order[b], weight) for a, b, weight in graph.edges(data="weight", default=1.0)]
+        return _adjacency(np.array(listed, dtype=np.float64).reshape(-1, 3), len(nodes), argument)
     if hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
         _refuse_directed(graph.is_directed(), argument)
         edges = np.array(graph.get_edgelist(), dtype=np.float64).reshape(-1, 2)

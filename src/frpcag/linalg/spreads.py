@@ -12,6 +12,8 @@ Array = np.ndarray
 FACTOR = 100.0
 # Rows and columns that are looked at, evenly spaced: enough for quartiles, and a few milliseconds.
 _MOST_ROWS = _MOST_COLUMNS = 500
+# With fewer different values a column is a switch or a few rows over and over, and its spread is an accident.
+_FEWEST_VALUES = 10
 
 
 class Spreads(NamedTuple):
@@ -60,7 +62,8 @@ def compare_spreads(X: Any) -> Spreads | None:
     some = X[rows]
     some = np.asarray(some.toarray() if hasattr(some, "toarray") else some)[:, columns]
     spread = column_spreads(some)
-    moving = np.flatnonzero(spread > 0)
+    n_values = 1 + (np.diff(np.sort(some, axis=0), axis=0) > 0).sum(axis=0)
+    moving = np.flatnonzero((spread > 0) & (n_values >= _FEWEST_VALUES))
     if len(moving) < 2:
         return None
     widest, narrowest = moving[spread[moving].argmax()], moving[spread[moving].argmin()]

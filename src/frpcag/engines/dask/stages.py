@@ -75,6 +75,7 @@ class DaskEngine(Engine):
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
         self.store: Checkpoint | None = None
         self.cluster: Any = None
+        self.chunks: list[Any] = []
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
         self.metric = EUCLIDEAN
@@ -103,8 +104,8 @@ class DaskEngine(Engine):
         return dx
 
     def some_rows(self, X: Any) -> Array:
-        """Return the first rows of ``X``, which lie in one chunk or a few."""
-        return np.asarray(X[:_LOOKED_AT].compute())
+        """Return the first rows of the first chunk, once `centre` has brought the chunks to the workers."""
+        return self.cluster.gather(self.cluster.map(_first_rows, [(self.chunks[0],)], [None]))[0]
 
     def clipped(self, low_rank: Any, solution: Any) -> Any:
         """Return the clean part without what the solver left below zero."""
@@ -115,7 +116,8 @@ class DaskEngine(Engine):
         model = self.model
         self.cluster = cluster = current_cluster(self.backend.patience)
         require_worker_memory(cluster, X.shape, X.chunks[0], _dtype(X).itemsize, model.n_neighbors)
-        chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
+        self.chunks = chunks = cluster.chunks(X)
+        sizes, dtype = X.chunks[0], _dtype(X)
         sums = ChunkSums(cluster, chunks, sizes)
         mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -410,3 +412,7 @@ def _project(low_rank: Array, mean: Array, scale: Array, V: Array) -> Array:
 
 def _pick(X: Array, rows: Array) -> Array:
     return X[rows]
+
+
+def _first_rows(chunk: Array) -> Array:
+    return np.asarray(chunk[:_LOOKED_AT])
