@@ -19,12 +19,12 @@ Sizes = dict[str, int]
 Check = Callable[[str, Any, Sizes], None]
 
 
-def floats(shape: str, *, least: float = -np.inf) -> Check:
+def floats(shape: str, *, least: float = -np.inf, half: bool = False) -> Check:
     """Check an array of finite numbers; ``shape`` is a letter for each dimension, such as "np"."""
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
         _array(name, value, "f", shape, sizes)
-        if value.dtype.itemsize not in (4, 8):
+        if value.dtype.itemsize not in ((2, 4, 8) if half else (4, 8)):
             raise ValueError(f"{name} has dtype {value.dtype}, not float32 or float64")
         _finite(name, value)
         if value.size and value.min() < least:
@@ -137,11 +137,11 @@ def frame_shape(name: str, value: Any, sizes: Sizes) -> None:
         sizes[letter] = length
 
 
-def frames(shape: str) -> Check:
+def frames(shape: str, *, least: float = -np.inf, half: bool = False) -> Check:
     """Check an array of frames; colour is a dimension more."""
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
-        floats(shape + ("b" if "b" in sizes else ""), least=0.0 if shape == "hw" else -np.inf)(name, value, sizes)
+        floats(shape + ("b" if "b" in sizes else ""), least=least, half=half)(name, value, sizes)
 
     return check
 
@@ -189,8 +189,9 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     "RobustGraphImputer": _OVER_FRPCAG,
     "BackgroundSeparator": {
         "frame_shape_": frame_shape,
-        "references_": frames("rhw"),
-        "noise_map_": frames("hw"),
+        "references_": frames("rhw", half=True),
+        "noise_map_": frames("hw", least=0.0),
+        "drift_": frames("hw"),
         "noise_": number(least=0),
         "threshold_": number(),
         "gamma1_": number(least=0),
@@ -200,7 +201,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     },
 }
 # Results that a file may lack.
-OPTIONAL = frozenset({"feature_names_in_"})
+OPTIONAL = frozenset({"feature_names_in_", "drift_"})
 
 
 def check_results(kind: str, results: Mapping[str, Any]) -> None:
