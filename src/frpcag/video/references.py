@@ -12,8 +12,8 @@ Array = np.ndarray
 MOST_REFERENCES = 64
 # Two backgrounds are alike when their most different cells differ by less than this many noise levels.
 ALIKE = 1.5
-# The cells are means over some pixels; this share of them may differ more.
-_RARE = 0.02
+# Cells are squares of this many pixels, in which noise averages out; this share of them may differ more.
+_SIDE, _RARE = 8, 0.01
 # float16 holds numbers of this size to a two-thousandth.
 _HALF = (1e-2, 6e4)
 
@@ -43,7 +43,7 @@ def choose_references(backgrounds: Array, noise: float) -> Array:
     >>> choose_references(np.broadcast_to(light, (20, 6, 8)), 1.0)[:, 0, 0]
     array([ 40., 100.], dtype=float16)
     """
-    cells = shrink(backgrounds)
+    cells = shrink(backgrounds, side=_SIDE)
     chosen = [len(cells) // 2]
     rank = max(0, int(np.ceil((1 - _RARE) * cells.shape[1])) - 1)
 
