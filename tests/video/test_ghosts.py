@@ -19,20 +19,20 @@ def standing(share, *, n=80, h=48, w=64):
     came = (n - stands) // 2
     truth = np.zeros((n, h, w), bool)
     for t in range(n):
-        left = 30 if came <= t < came + stands else (2 if t % 2 else 52)
+        left = 30 if came <= t < came + stands else rng.choice([*range(18), *range(42, 55)])
         truth[t, 20:38, left : left + 9] = True
     frames = np.where(truth, coat, wall) + rng.normal(0, 3, truth.shape)
     return np.clip(np.rint(frames), 0, 255).astype(np.uint8), wall, truth
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.8])
+@pytest.mark.parametrize("share", [0.6, 0.7, 0.8])
 def test_a_person_who_stands_still_does_not_burn_in(share):
     frames, wall, truth = standing(share)
     model = BackgroundSeparator().fit(frames)
     assert mask_scores(model.mask_, truth.astype(int))["f1"] > 0.9
     assert np.abs(model.background_ - wall)[truth].mean() < 5
-    # The median of the clip is what a place looks like for most of the time: the person, from half of it on.
-    assert (np.abs(np.median(frames, axis=0) - wall)[truth[40]].mean() > 30) == (share > 0.5)
+    # The median of the clip is what a place looks like for most of the time: the person.
+    assert np.abs(np.median(frames, axis=0) - wall)[truth[40]].mean() > 30
 
 
 def found_in(frames, noise):

@@ -31,7 +31,7 @@ FREE_SHARE, FREE_FRAMES, ALIKE = 0.05, 5, 3.0
 # Frames show the same in a blob when this share of its pixels are alike.
 SAME_STATE = 0.6
 # What stands still for this share of the frames in one light is left out of the background.
-STANDS = 0.1
+STANDS = 0.4
 # Pixels: side of the cells that light is compared at.
 CELL = 8
 
