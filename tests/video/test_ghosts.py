@@ -30,7 +30,8 @@ def test_a_person_who_stands_still_does_not_burn_in(share):
     frames, wall, truth = standing(share)
     model = BackgroundSeparator().fit(frames)
     assert mask_scores(model.mask_, truth.astype(int))["f1"] > 0.9
-    assert np.abs(model.background_ - wall)[truth].mean() < 5
+    behind = truth & truth[40]  # the wall behind the person who stands
+    assert np.abs(model.background_ - wall)[behind].mean() < 4
     # The median of the clip is what a place looks like for most of the time: the person.
     assert np.abs(np.median(frames, axis=0) - wall)[truth[40]].mean() > 30
 
