@@ -1,6 +1,6 @@
 """Foreground of real video: F1, time and memory of BackgroundSeparator, nuclear-norm RPCA, OpenCV and the median.
 
-Run with FRPCAG_DATA set; OpenCV is needed for its two methods (pip install opencv-python-headless):
+Run with FRPCAG_DATA set; OpenCV's methods need frpcag[benchmarks] (opencv-contrib-python-headless):
 
     python benchmarks/video.py                 # every clip and method that results/video.json does not hold yet
     python benchmarks/video.py --again ours    # one method again
@@ -10,10 +10,12 @@ Run with FRPCAG_DATA set; OpenCV is needed for its two methods (pip install open
     python benchmarks/video.py --stream        # new frames against a frozen background, ms a frame
 
 Each clip and method runs in a process of its own, one after the other. F1 counts the pixels of all frames with a mask
-together. "raw" is the best threshold of |frame - background|; "smoothed" that of the score of frpcag.video.masks
-made of every method's difference alike, with one noise level for all pixels; "best" that of the score
-BackgroundSeparator makes its own mask of, which knows the noise of each pixel. OpenCV gives masks instead of
-differences: the best of six of its own thresholds, as it comes and after a 5 x 5 median filter.
+together. One score and one threshold rule for every method: "smoothed" is the best threshold of the score of
+frpcag.video.masks, made of the difference to the method's background, with one noise level for all pixels. OpenCV's
+methods also give masks: theirs, after a 5 x 5 median filter, count where they are better than the score. "raw" is the
+best threshold of |frame - background|; "best" that of the score BackgroundSeparator makes its own mask of, which knows
+the noise of each pixel. "truth" is no method: a still background made of the pixels that the truth calls background.
+FRPCAG_VIDEO_CACHE names a folder for the backgrounds, so that other scores can be tried without fitting again.
 """
 
 from __future__ import annotations
@@ -31,13 +33,12 @@ from time import perf_counter, process_time
 import numpy as np
 from machine import RESULTS, write_result
 
-from frpcag import BackgroundSeparator, background, masks, similar_frames
+from frpcag import BackgroundSeparator
 from frpcag.evaluate.foreground import best_threshold, mask_scores
+from frpcag.video import ghosts, masks, separator, similar_frames
 
 CLIPS = ("hall", "lobby", "escalator", "mall", "hallmonitor", "ibmtest2", "bootstrap", "highway")
-METHODS = ("ours", "rpca", "mog2", "knn", "median")
-OPENCV_LEVELS = {"mog2": (8, 16, 32, 64, 128, 256), "knn": (100, 200, 400, 800, 1600, 3200)}
-OPENCV_DEFAULT = {"mog2": 16, "knn": 400}
+METHODS = ("ours", "rpca", "mog2", "knn", "gsoc", "median", "truth")
 
 
 def load(clip: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,6 +72,7 @@ def run_ours(frames, at, truth) -> dict:
     BackgroundSeparator(max_iter=2).fit(frames[:8])  # kernels are compiled by now
     model, times = timed(lambda: BackgroundSeparator().fit(frames))
     S = model.foreground_[at]
+    keep(model.background_[at], frames)
     return {
         **times,
         "auto": mask_scores(model.mask_[at], truth),
@@ -87,6 +89,7 @@ def run_rpca(frames, at, truth) -> dict:
     X = frames.reshape(len(frames), -1).astype(np.float32) / 255
     model, times = timed(lambda: RPCA(tol=1e-6).fit(X))
     S = 255 * (X - model.low_rank_).reshape(frames.shape)[at]
+    keep(frames[at] - S, frames)
     rank = len(model.singular_values_)
     return {**times, **rate(S, noise_of(frames), truth), "rank": rank, "n_iter": model.n_iter_}
 
@@ -96,31 +99,59 @@ def run_median(frames, at, truth) -> dict:
     return {**times, **rate(frames[at].astype(np.float32) - middle, noise_of(frames), truth)}
 
 
+def run_truth(frames, at, truth) -> dict:
+    known = np.where(truth == 0, frames[at].astype(np.float32), np.nan)
+    middle, times = timed(lambda: np.nanmedian(known, axis=0))
+    middle = np.where(np.isnan(middle), np.median(frames, axis=0), middle)
+    return {**times, **rate(frames[at] - middle, noise_of(frames), truth)}
+
+
 def run_opencv(kind: str, frames, at, truth) -> dict:
     import cv2
 
     make = {
-        "mog2": lambda level: cv2.createBackgroundSubtractorMOG2(varThreshold=level, detectShadows=False),
-        "knn": lambda level: cv2.createBackgroundSubtractorKNN(dist2Threshold=level, detectShadows=False),
+        "mog2": lambda: cv2.createBackgroundSubtractorMOG2(detectShadows=False),
+        "knn": lambda: cv2.createBackgroundSubtractorKNN(detectShadows=False),
+        "gsoc": lambda: cv2.bgsegm.createBackgroundSubtractorGSOC(),
     }[kind]
     cv2.setNumThreads(os.cpu_count() or 1)
-    raw, smoothed, record = [], [], {}
-    for level in OPENCV_LEVELS[kind]:
-        subtractor = make(level)
-        mask, times = timed(lambda subtractor=subtractor: np.stack([subtractor.apply(frame) for frame in frames])[at])
-        scores = mask_scores(mask > 0, truth)
-        raw.append(scores["f1"])
-        smoothed.append(mask_scores(np.stack([cv2.medianBlur(one, 5) for one in mask]) > 0, truth)["f1"])
-        if level == OPENCV_DEFAULT[kind]:
-            record = {**times, "auto": scores}
-    return {**record, "raw": max(raw), "smoothed": max(smoothed)}
+
+    def run() -> tuple[np.ndarray, np.ndarray]:
+        subtractor, found, backgrounds, wanted = make(), [], [], set(at.tolist())
+        for t, frame in enumerate(frames):
+            mask = subtractor.apply(cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR) if kind == "gsoc" else frame)
+            if t in wanted:
+                still = subtractor.getBackgroundImage()
+                found.append(mask.copy())
+                backgrounds.append(still if still.ndim == 2 else still[..., 0])
+        return np.stack(found), np.stack(backgrounds)
+
+    (mask, still), times = timed(run)
+    keep(still, frames)
+    rated = rate(frames[at] - still.astype(np.float32), noise_of(frames), truth)
+    filtered = np.stack([cv2.medianBlur(one, 5) for one in mask]) > 0
+    auto = mask_scores(mask > 0, truth)
+    return {
+        **times,
+        "auto": auto,
+        "raw": max(rated["raw"], auto["f1"]),
+        "smoothed": max(rated["smoothed"], mask_scores(filtered, truth)["f1"]),
+    }
+
+
+def keep(background: np.ndarray, frames: np.ndarray) -> None:
+    """Store the backgrounds of the frames with a mask for other scores to be tried on."""
+    folder = os.environ.get("FRPCAG_VIDEO_CACHE")
+    if folder and sys.argv[1:2] == ["--one"]:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        np.save(Path(folder) / f"{'_'.join(sys.argv[2:4])}.npy", background.astype(np.float16))
 
 
 def one(clip: str, method: str) -> dict:
     """Measure one method on one clip, in this process."""
     frames, at, truth = load(clip)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    functions = {"ours": run_ours, "rpca": run_rpca, "median": run_median}
+    functions = {"ours": run_ours, "rpca": run_rpca, "median": run_median, "truth": run_truth}
     if method in functions:
         record = functions[method](frames, at, truth)
     else:
@@ -155,20 +186,23 @@ def measure(clips, again) -> None:
 def print_table() -> None:
     rows = {(row["clip"], row["method"]): row for row in saved()["records"]}
     clips = [clip for clip in CLIPS if all((clip, method) in rows for method in METHODS)]
-    heads = ("clip", "auto: precision, recall, F1", "best", "smoothed: ours", "RPCA", "median", "MOG2", "KNN")
-    print("| " + " | ".join([*heads, "raw: ours", "RPCA", "MOG2", "KNN", "median"]) + " |")
-    print("|---" * 13 + "|")
+    names = {"rpca": "RPCA", "mog2": "MOG2", "knn": "KNN", "gsoc": "GSOC", "median": "median", "truth": "truth"}
+    heads = ["clip", "auto: precision, recall, F1", "best", "smoothed: ours", *names.values()]
+    rivals = [name for name in names if name != "truth"]
+    print("| " + " | ".join([*heads, "raw: ours", *(names[name] for name in rivals)]) + " |")
+    print("|---" * (len(heads) + 1 + len(rivals)) + "|")
     means: list[list[float]] = []
     for clip in clips:
         ours = rows[clip, "ours"]
         auto = ours["auto"]
-        rivals = ("rpca", "median", "mog2", "knn")
-        smoothed = [ours["smoothed"], *(rows[clip, name]["smoothed"] for name in rivals)]
-        raw = [ours["raw"], *(rows[clip, name]["raw"] for name in ("rpca", "mog2", "knn", "median"))]
+        smoothed, raw = ([ours[key], *(rows[clip, name][key] for name in rivals)] for key in ("smoothed", "raw"))
         cells = [f"{auto['precision']:.2f}, {auto['recall']:.2f}, {auto['f1']:.3f}", f"{ours['best']:.3f}"]
-        cells += [f"**{v:.3f}**" if v == max(group) else f"{v:.3f}" for group in (smoothed, raw) for v in group]
+        for group in (smoothed, raw):
+            cells += [f"**{v:.3f}**" if v == max(group) else f"{v:.3f}" for v in group]
+            if group is smoothed:
+                cells.append(f"{rows[clip, 'truth']['smoothed']:.3f}")
         print(f"| {clip} {' x '.join(map(str, ours['shape']))} | {' | '.join(cells)} |")
-        means.append([auto["f1"], ours["best"], *smoothed, *raw])
+        means.append([auto["f1"], ours["best"], *smoothed, rows[clip, "truth"]["smoothed"], *raw])
     print("| mean | " + " | ".join(f"{v:.3f}" for v in np.mean(means, axis=0)) + " |\n")
     print("| clip | " + " | ".join(f"{method}: s, CPU s, MB" for method in METHODS) + " | RPCA / ours: s, CPU s |")
     print("|---" * (len(METHODS) + 2) + "|")
@@ -234,6 +268,8 @@ CHOICES = {
     "no cap": {"CAP": 1e9},
     "blur 1 pixel": {"BLUR": 1.0},
     "blur 3 pixels": {"BLUR": 3.0},
+    "what stands still not looked for": {"FREE_SHARE": 2.0, "STANDS": 2.0},
+    "half as much standing": {"STANDS": 0.2},
 }
 
 
@@ -247,13 +283,13 @@ def try_choice(clip: str, changes: dict) -> dict[str, float]:
         frames, truth, at = frames[keep], truth[inside], np.searchsorted(keep, at[inside])
     params = {name: changes.pop(name) for name in ("threshold", "max_iter") if name in changes}
     if (factor := changes.pop("neighbors", None)) is not None:
-        auto = min(round(len(frames) ** 0.5), background.MOST_NEIGHBORS)
+        auto = min(round(len(frames) ** 0.5), separator.MOST_NEIGHBORS)
         params["n_neighbors"] = max(1, round(factor * auto))
     if (metric := changes.pop("cdist", None)) is not None:
         plain = similar_frames.cdist
         similar_frames.cdist = lambda a, b, _: plain(a, b, metric)
     for name, value in changes.items():
-        (module,) = (m for m in (masks, similar_frames, background) if name in vars(m) and name.isupper())
+        (module,) = (m for m in (masks, similar_frames, separator, ghosts) if name in vars(m) and name.isupper())
         setattr(module, name, value)
     model = BackgroundSeparator(**params).fit(frames)
     return {**rate(model.foreground_[at], model.noise_map_, truth), "auto": mask_scores(model.mask_[at], truth)["f1"]}

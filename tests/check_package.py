@@ -82,7 +82,8 @@ def check_ann() -> None:
 
 
 def check_video() -> None:
-    from frpcag.video.frames import read_frames, video_writer
+    from frpcag.video.encode import video_writer
+    from frpcag.video.frames import read_frames
 
     with video_writer("clip.mp4") as write:
         for frame in np.random.default_rng(0).integers(0, 255, (6, 32, 32), dtype=np.uint8):

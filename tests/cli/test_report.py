@@ -128,7 +128,7 @@ def test_a_page_that_cannot_be_written_is_an_input_error(run, frpcag):
 def test_a_video_run_has_its_frames(clip):
     fit = load_run(clip, page=clip / "report.html")
     assert fit.is_video
-    assert list(fit.pictures.stacks) == ["background", "foreground", "mask"]
+    assert list(fit.pictures.stacks) == ["frame", "background", "foreground", "mask"]
     assert len(fit.pictures) == fit.pictures.total == 12
     mask = fit.pictures.stacks["mask"]
     assert mask[6, 14, 24]

@@ -1,16 +1,21 @@
 """frpcag video: clips in, run folders out."""
 
+import csv
 import json
 
 import numpy as np
 import pytest
 
 from frpcag import BackgroundSeparator
-from frpcag.video.frames import read_frames, video_writer, write_image
+from frpcag.video.encode import video_writer, write_image
+from frpcag.video.frames import read_frames, sample_frames
 
 pytest.importorskip("av")
 
-FILES = ["background.mp4", "background.png", "foreground.mp4", "frames.png", "mask.mp4", "run.json", "separator.npz"]
+FILES = [
+    *("background.mp4", "background.png", "boxes.csv", "boxes.json", "foreground.mp4", "frames.png", "mask.mp4"),
+    *("run.json", "separator.npz", "side_by_side.mp4"),
+]
 
 
 def entries(folder):
@@ -78,11 +83,47 @@ def test_json_is_the_run_json_and_nothing_else(stack, frpcag, working_folder):
 def test_a_long_clip_is_learned_from_a_few_of_its_frames(stack, frames, frpcag, working_folder):
     assert frpcag("video", stack, "--fit-frames", 15, "--quiet").exit_code == 0
     run = working_folder / "frpcag-run-walk"
-    assert json.loads((run / "run.json").read_text())["fitted_frames"] == 10  # every fourth
-    model = BackgroundSeparator().fit(frames[::4])
+    sample, numbers, _ = sample_frames(frames, 15)
+    assert json.loads((run / "run.json").read_text())["fitted_frames"] == len(numbers) <= 15
+    model = BackgroundSeparator().fit(sample)
     expected = model.transform(frames)
-    expected[::4] = model.mask_
+    expected[numbers] = model.mask_
     assert ((read_frames(run / "mask.mp4") > 127) == expected).mean() > 0.99
+
+
+def test_boxes_and_masks_are_those_of_the_separator(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--quiet", "--masks").exit_code == 0
+    run = working_folder / "frpcag-run-walk"
+    expected = BackgroundSeparator().fit(frames).mask_
+    np.testing.assert_array_equal(read_frames(run / "masks") > 0, expected)
+    rows = json.loads((run / "boxes.json").read_text())
+    with (run / "boxes.csv").open(newline="") as file:
+        assert [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)] == rows
+    for row in rows[:20]:
+        inside = expected[row["frame"], row["y"] : row["y"] + row["h"], row["x"] : row["x"] + row["w"]]
+        assert inside.any(axis=1).all()
+        assert inside.any(axis=0).all()
+        assert row["seconds"] == pytest.approx(row["frame"] / 25)
+
+
+def test_the_clip_stands_beside_its_background_and_mask(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--quiet").exit_code == 0
+    wide = read_frames(working_folder / "frpcag-run-walk/side_by_side.mp4")
+    assert wide.shape == (40, 32, 3 * 48)
+    assert np.abs(wide[:, :, :48].astype(float) - frames).mean() < 4  # lossy coding
+
+
+def test_a_saved_background_is_no_larger_than_the_clip(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--quiet").exit_code == 0
+    assert (working_folder / "frpcag-run-walk/separator.npz").stat().st_size < frames.nbytes
+
+
+def test_one_frame_is_enough_for_a_frozen_background(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--output", "first", "--quiet").exit_code == 0
+    np.save(working_folder / "one.npy", frames[:1])
+    result = frpcag("video", "one.npy", "--model", "first/separator.npz", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["data"]["n_frames"] == 1
 
 
 def test_little_memory_means_fewer_frames(stack, frpcag, working_folder):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frpcag.video.frames import FrameSource, read_frames, sample_frames, video_writer, write_image
+from frpcag.video.encode import video_writer, write_image
+from frpcag.video.frames import FrameSource, read_frames, sample_frames
 
 av = pytest.importorskip("av")
 
@@ -113,12 +114,23 @@ def test_arrays_are_read_from_npy_and_npz(tmp_path):
 
 @pytest.mark.parametrize("limit", [2, 5, 7, 100])
 def test_sampled_frames_are_evenly_spread_and_few_enough(limit):
-    frames = np.arange(50).reshape(50, 1, 1)
-    sample, step, n_seen = sample_frames(iter(frames), limit)
+    frames = np.zeros((50, 1, 1), np.uint8)
+    sample, numbers, n_seen = sample_frames(iter(frames), limit)
     assert n_seen == 50
-    assert len(sample) <= limit
-    np.testing.assert_array_equal(sample.ravel(), np.arange(0, 50, step))
-    assert len(sample) > limit / 2 - 1 or step == 1
+    assert len(sample) == len(numbers) <= limit
+    step = numbers[1]
+    np.testing.assert_array_equal(numbers, np.arange(0, 50, step))
+    assert len(sample) > 0.75 * limit / 2 - 1 or step == 1
+
+
+def test_a_rare_light_is_held_in_a_sample_of_a_long_clip():
+    rng = np.random.default_rng(0)
+    frames = rng.normal(100, 2, (2000, 6, 8))
+    frames[1003:1006] += 80  # between two frames of the even spread
+    sample, numbers, _ = sample_frames(iter(frames), 40)
+    assert len(sample) <= 40
+    assert ((numbers >= 1003) & (numbers < 1006)).any()
+    np.testing.assert_array_equal(sample, frames[numbers])
 
 
 def test_no_frame_is_refused():

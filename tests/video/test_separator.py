@@ -145,7 +145,7 @@ def test_the_background_of_a_new_frame_solves_its_problem(walk):
     model = BackgroundSeparator().fit(frames[:40])
     x = frames[50].astype(float)
     distance = np.abs(shrink(model.references_) - shrink(x[None])).sum(axis=1)
-    mean = model.references_[np.argsort(distance)[: model.n_links_]].mean(axis=0)
+    mean = model.references_[np.argsort(distance)[: model.n_links_]].mean(axis=0, dtype=float)
     found = model.background(x)
     for i, j in [(0, 0), (15, 6), (15, 20), (31, 47)]:
         best = minimize_scalar(
@@ -165,6 +165,42 @@ def test_saved_and_loaded_it_masks_the_same(walk, tmp_path):
     np.testing.assert_array_equal(back.background(walk[0][40:]), model.background(walk[0][40:]))
     assert back.get_params() == model.get_params()
     assert os.listdir(tmp_path) == ["model.npz"]
+
+
+def test_few_references_stand_for_a_still_scene_and_one_for_each_light(walk, tmp_path):
+    frames, _, _ = walk
+    model = BackgroundSeparator().fit(frames)
+    model.save(tmp_path / "model.npz")
+    assert len(model.references_) <= 4
+    assert (tmp_path / "model.npz").stat().st_size < frames.nbytes
+    dark = (np.arange(60) // 15) % 2 == 1
+    switched = BackgroundSeparator().fit(np.where(dark[:, None, None], frames // 2, frames))
+    levels = np.median(switched.references_.astype(float), axis=(1, 2))
+    assert levels.min() < 60 < 90 < levels.max()
+
+
+def test_a_background_that_follows_takes_dusk_for_background(walk):
+    frames, _, truth = walk
+    model = BackgroundSeparator().fit(frames)
+    dusk = [
+        (np.clip(frame * (1 - t / 400), 0, 255), seen)
+        for t, (frame, seen) in enumerate(zip([*frames] * 4, [*truth] * 4, strict=True))
+    ]
+    frozen = f1(model.transform(dusk[-1][0]), dusk[-1][1])
+    followed = [model.follow(frame)[1] for frame, _ in dusk]
+    assert f1(np.stack(followed[-20:]), np.stack([seen for _, seen in dusk[-20:]])) > 0.85 > 0.5 > frozen
+
+
+def test_partial_fit_is_a_fit_first_and_then_follows(walk):
+    frames = walk[0]
+    model = BackgroundSeparator().partial_fit(frames[:40])
+    np.testing.assert_array_equal(model.references_, BackgroundSeparator().fit(frames[:40]).references_)
+    by_hand = BackgroundSeparator().fit(frames[:40])
+    for frame in frames[40:50]:
+        by_hand.follow(frame)
+    model.partial_fit(frames[40:49]).partial_fit(frames[49])
+    np.testing.assert_array_equal(model.drift_, by_hand.drift_)
+    assert model.drift_.any()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +24,11 @@ from frpcag.cli.runs import (
     seconds_in_words,
     write_run,
 )
-from frpcag.video.frames import FrameSource, sample_frames, video_writer, write_image
+from frpcag.cli.video_live import serve
+from frpcag.cli.video_outputs import Fitted, grey_range, to_bytes, write_results, write_sheet
+from frpcag.video.decode import STREAMS
+from frpcag.video.encode import write_image
+from frpcag.video.frames import FrameSource, sample_frames
 from frpcag.video.separator import BYTES_PER_ENTRY
 
 Array = np.ndarray
@@ -35,12 +37,14 @@ _CLIP = "The clip"
 
 # More frames than this do not make a better background.
 FIT_FRAMES = 1000
-# Frames of the contact sheet, and frames separated at a time.
-_SHOWN, _BLOCK = 6, 16
+_OUTPUTS, _LIVE = "Outputs", "Live"
 
 
 def video(
-    source: Annotated[Path, typer.Argument(help="A video file, a folder of images, or an npy or npz file.")],
+    source: Annotated[
+        str | None,
+        typer.Argument(help="A video file, a folder of images, an npy or npz file, or the address of a stream."),
+    ] = None,
     max_frames: Annotated[
         int | None, typer.Option(min=2, help="End after this many frames.", rich_help_panel=_CLIP)
     ] = None,
@@ -74,6 +78,27 @@ def video(
         float,
         typer.Option(min=0.01, help="Gigabytes the fit may take: fewer frames then.", rich_help_panel=options.MODEL),
     ] = 4.0,
+    masks: Annotated[
+        bool, typer.Option("--masks", help="Also write each mask as PNG, in masks/.", rich_help_panel=_OUTPUTS)
+    ] = False,
+    side_by_side: Annotated[
+        bool,
+        typer.Option(
+            "--side-by-side/--no-side-by-side",
+            help="Write clip, background and mask beside each other; reports show it.",
+            rich_help_panel=_OUTPUTS,
+        ),
+    ] = True,
+    camera: Annotated[
+        int | None, typer.Option(min=0, help="Watch this camera instead of a clip.", rich_help_panel=_LIVE)
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Show the source as a live page instead of writing files.", rich_help_panel=_LIVE),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the live page, on this machine only.", rich_help_panel=_LIVE)
+    ] = 8421,
     jobs: options.Jobs = None,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
@@ -81,6 +106,63 @@ def video(
     as_json: options.Json = False,
 ) -> None:
     """Separate the background of a fixed camera from what moves: background, foreground and mask videos."""
+    if camera is not None or live or (source is not None and source.startswith(STREAMS)):
+        with input_errors(Path(str(source or f"camera {camera}"))):
+            serve(
+                source,
+                camera,
+                port=port,
+                model=model,
+                resize=resize,
+                color=color,
+                max_frames=max_frames,
+                fit_frames=fit_frames,
+                threshold=threshold,
+                n_jobs=jobs,
+                quiet=quiet or as_json,
+            )
+        return
+    if source is None:
+        raise typer.BadParameter("pass a clip, or --camera 0 for the first camera")
+    _separate_clip(
+        Path(source),
+        max_frames,
+        every,
+        resize,
+        color,
+        fit_frames,
+        threshold,
+        model,
+        max_memory,
+        masks,
+        side_by_side,
+        jobs,
+        output,
+        overwrite,
+        quiet,
+        as_json,
+    )
+
+
+def _separate_clip(
+    source: Path,
+    max_frames: int | None,
+    every: int,
+    resize: Any,
+    color: bool,
+    fit_frames: int,
+    threshold: Any,
+    model: Path | None,
+    max_memory: float,
+    masks: bool,
+    side_by_side: bool,
+    jobs: int | None,
+    output: Path | None,
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Read, fit, separate and write one clip."""
     target = output if output is not None else Path(f"frpcag-run-{source.stem}")
     check_output(target, overwrite=overwrite)
     with Bar(shown=not (as_json or quiet)) as bar, input_errors(source), collected_warnings() as notes:
@@ -88,21 +170,25 @@ def video(
         frames = FrameSource(source, max_frames=max_frames, every=every, resize=resize, color=color)
         if model is None:
             limit = min(fit_frames, _frames_in_memory(frames, max_memory))
-            sample, step, n_frames = _sampled(frames, limit, bar)
+            sample, numbers, n_frames = _sampled(frames, limit, bar)
+            if n_frames < 2:
+                raise InputError(f"{frames.name} holds one frame; a background needs at least two to compare.")
             timer.lap("read")
             separator = BackgroundSeparator(threshold=threshold, n_jobs=jobs, callback=bar).fit(sample)
             timer.lap("fit")
-            fitted: _Fitted | None = _Fitted(separator, step, len(sample))
+            fitted: Fitted | None = Fitted(separator, numbers)
         else:
             separator, fitted = BackgroundSeparator.load(model), None
             sample, _, n_frames = _sampled(frames, 1, bar)
             timer.lap("read")
-        low, high = _grey_range(sample)
+        low, high = grey_range(sample)
         with run_folder(target, overwrite=overwrite) as folder:
-            shares, sheet = _write_videos(folder, frames, n_frames, separator, fitted, (low, high), bar)
+            shares, sheet = write_results(
+                folder, frames, n_frames, separator, fitted, (low, high), bar, masks=masks, side_by_side=side_by_side
+            )
             middle = separator.references_[len(separator.references_) // 2]
-            write_image(folder / "background.png", _to_bytes(middle, low, high))
-            _write_sheet(folder / "frames.png", sheet)
+            write_image(folder / "background.png", to_bytes(middle, low, high))
+            write_sheet(folder / "frames.png", sheet)
             separator.save(folder / "separator.npz")
             timer.lap("separate_and_write")
             record = {
@@ -117,7 +203,7 @@ def video(
                 },
                 "parameters": {"threshold": threshold, "fit_frames": fit_frames, "max_memory": max_memory},
                 "model": None if model is None else model.name,
-                "fitted_frames": None if fitted is None else fitted.n_frames,
+                "fitted_frames": None if fitted is None else len(fitted.numbers),
                 "noise": separator.noise_,
                 "threshold": separator.threshold_,
                 "gamma1": separator.gamma1_,
@@ -136,24 +222,6 @@ def video(
     print_warnings(notes)
     if not quiet:
         _print_summary(record, target)
-
-
-class _Fitted:
-    """The frames that were fitted: every ``step``-th of the clip."""
-
-    def __init__(self, separator: BackgroundSeparator, step: int, n_frames: int) -> None:
-        self.separator, self.step, self.n_frames = separator, step, n_frames
-
-    def separate(self, start: int, block: Array) -> tuple[Array, Array]:
-        """Return backgrounds and masks of the frames from ``start`` on, as fitted where they were."""
-        model, times = self.separator, np.arange(start, start + len(block))
-        known = (times % self.step == 0) & (times // self.step < self.n_frames)
-        background, mask = np.empty(block.shape, np.float32), np.empty(block.shape[:3], bool)
-        at = times[known] // self.step
-        background[known], mask[known] = model.background_[at], model.mask_[at]
-        if not known.all():
-            background[~known], mask[~known] = model.separate(block[~known])
-        return background, mask
 
 
 def parse_resize(text: Any) -> tuple[int, int] | float:
@@ -195,7 +263,7 @@ def _frames_in_memory(frames: FrameSource, gigabytes: float) -> int:
     return limit
 
 
-def _sampled(frames: FrameSource, limit: int, bar: Bar) -> tuple[Array, int, int]:
+def _sampled(frames: FrameSource, limit: int, bar: Bar) -> tuple[Array, Array, int]:
     total = frames.count()
 
     def show(done: int) -> None:
@@ -204,86 +272,9 @@ def _sampled(frames: FrameSource, limit: int, bar: Bar) -> tuple[Array, int, int
         else:
             bar.advance(f"reading, frame {done} of {total}", done, total)
 
-    sample, step, n_frames = sample_frames(frames, limit, callback=show)
-    if n_frames < 2:
-        raise InputError(f"{frames.name} holds one frame; a background needs at least two to compare.")
+    found = sample_frames(frames, limit, callback=show)
     bar.stage("linking frames")
-    return sample, step, n_frames
-
-
-def _write_videos(
-    folder: Path,
-    frames: FrameSource,
-    n_frames: int,
-    separator: BackgroundSeparator,
-    fitted: _Fitted | None,
-    grey_range: tuple[float, float],
-    bar: Bar,
-) -> tuple[list[float], dict[str, Any]]:
-    """Separate the clip frame by frame; return the share of foreground in each, and some frames to show."""
-    shares: list[float] = []
-    shown = set(np.linspace(0, n_frames - 1, _SHOWN).astype(int).tolist())
-    sheet: dict[str, list[Any]] = {"labels": [], "frame": [], "background": [], "foreground": [], "mask": []}
-    with ExitStack() as files:
-        write = {
-            name: files.enter_context(video_writer(folder / f"{name}.mp4", fps=frames.fps))
-            for name in ("background", "foreground", "mask")
-        }
-        for block in _blocks(frames):
-            start = len(shares)
-            background, mask = separator.separate(block) if fitted is None else fitted.separate(start, block)
-            pictures = {"frame": _to_bytes(block, *grey_range), "background": _to_bytes(background, *grey_range)}
-            cut = mask if block.ndim == 3 else mask[..., None]
-            pictures["foreground"] = np.where(cut, pictures["frame"], np.uint8(0))
-            pictures["mask"] = mask.astype(np.uint8) * np.uint8(255)
-            for offset in range(len(block)):
-                for name, append in write.items():
-                    append(pictures[name][offset])
-                if start + offset in shown:
-                    sheet["labels"].append(str(start + offset))
-                    for name, stack in pictures.items():
-                        sheet[name].append(stack[offset])
-                shares.append(float(mask[offset].mean()))
-            done = len(shares)
-            bar.advance(f"separating, frame {done} of {n_frames}", done, n_frames)
-    return shares, sheet
-
-
-def _blocks(frames: FrameSource) -> Iterator[Array]:
-    held: list[Array] = []
-    for frame in frames:
-        held.append(frame)
-        if len(held) == _BLOCK:
-            yield np.stack(held)
-            held = []
-    if held:
-        yield np.stack(held)
-
-
-def _grey_range(sample: Array) -> tuple[float, float]:
-    """Return the values that become black and white in the output."""
-    if sample.dtype.kind in "ui":
-        return 0.0, float(np.iinfo(sample.dtype).max)
-    return float(sample.min()), float(sample.max())
-
-
-def _to_bytes(values: Array, low: float, high: float) -> Array:
-    scale = 255 / (high - low) if high > low else 1.0
-    return np.rint(np.clip((values.astype(np.float32) - low) * scale, 0, 255)).astype(np.uint8)
-
-
-def _write_sheet(path: Path, sheet: dict[str, Any]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from frpcag.plots.frames import plot_contact_sheet
-
-    labels = sheet.pop("labels")
-    figure: Any = plot_contact_sheet({name: np.stack(stack) for name, stack in sheet.items()}, labels=labels)
-    figure.savefig(path, dpi=100, metadata={"Software": None})
-    plt.close(figure)
+    return found
 
 
 def _print_summary(record: dict[str, Any], target: Path) -> None:

@@ -17,12 +17,12 @@ Sizes = dict[str, int]
 Check = Callable[[str, Any, Sizes], None]
 
 
-def floats(shape: str, *, least: float = -np.inf) -> Check:
+def floats(shape: str, *, least: float = -np.inf, half: bool = False) -> Check:
     """Check an array of finite numbers; ``shape`` is a letter for each dimension, such as "np"."""
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
         _array(name, value, "f", shape, sizes)
-        if value.dtype.itemsize not in (4, 8):
+        if value.dtype.itemsize not in ((2, 4, 8) if half else (4, 8)):
             raise ValueError(f"{name} has dtype {value.dtype}, not float32 or float64")
         _finite(name, value)
         if value.size and value.min() < least:
@@ -202,11 +202,11 @@ def frame_shape(name: str, value: Any, sizes: Sizes) -> None:
         sizes[letter] = length
 
 
-def frames(shape: str) -> Check:
+def frames(shape: str, *, least: float = -np.inf, half: bool = False) -> Check:
     """Check an array of frames; colour is a dimension more."""
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
-        floats(shape + ("b" if "b" in sizes else ""), least=0.0 if shape == "hw" else -np.inf)(name, value, sizes)
+        floats(shape + ("b" if "b" in sizes else ""), least=least, half=half)(name, value, sizes)
 
     return check
 

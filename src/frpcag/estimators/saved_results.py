@@ -96,8 +96,9 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     "RobustGraphImputer": _OVER_FRPCAG,
     "BackgroundSeparator": {
         "frame_shape_": frame_shape,
-        "references_": frames("rhw"),
-        "noise_map_": frames("hw"),
+        "references_": frames("rhw", half=True),
+        "noise_map_": frames("hw", least=0.0),
+        "drift_": frames("hw"),
         "noise_": number(least=0),
         "threshold_": number(),
         "gamma1_": number(least=0),
@@ -107,7 +108,9 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     },
 }
 # Results that a file may lack.
-OPTIONAL = frozenset({"feature_names_in_", "n_clusters_", "affinity_", "candidates_", "counts_", "missing_share_"})
+OPTIONAL = frozenset(
+    {"feature_names_in_", "n_clusters_", "affinity_", "candidates_", "counts_", "missing_share_", "drift_"}
+)
 
 
 def check_results(kind: str, results: Mapping[str, Any]) -> None:

@@ -1,11 +1,9 @@
-"""Frames in and out: video files through PyAV, folders of images through Pillow, arrays; decoded one by one."""
+"""Frames in: video files, streams, folders of images and arrays, read one by one; some of them held to learn from."""
 
 from __future__ import annotations
 
-import os
-import re
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,12 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from frpcag.video.decode import STREAMS, decode_images, decode_video, image_files, import_pillow, opened_video
+
 Array = np.ndarray
 
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".pgm", ".ppm", ".webp")
 # Rec. 601 luma, what "grey" means to PyAV, Pillow and OpenCV.
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
-_ENCODERS = ("libx264", "mpeg4")
+# A frame is new to a sample when it lies this many times as far from the frames held as frames usually do; such frames
+# may fill this share of the sample.
+_NEW, _NEW_SHARE = 4.0, 0.25
+# Points of a frame that the sample compares, down and across.
+_POINTS = (12, 16)
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,13 @@ class FrameSource:
     Parameters
     ----------
     source : path or ndarray
-        A video file in any container and codec that PyAV reads, a folder of images (in natural order of their
-        names), an npy or npz file or an array of shape (n_frames, h, w) or (n_frames, h, w, 3).
+        A video file in any container and codec that PyAV reads, the address of a stream (``rtsp://...``,
+        ``http://...``), a folder of images (in natural order of their names), an npy or npz file or an array of shape
+        (n_frames, h, w) or (n_frames, h, w, 3). Rotation tags are applied; interlaced video becomes progressive.
     max_frames : int, optional
         End after this many frames.
     every : int, default=1
-        Take every so manieth frame.
+        Keep one frame in every ``every``.
     resize : (height, width) or float, optional
         Size to bring the frames to, or a factor.
     color : bool, default=False
@@ -62,12 +66,17 @@ class FrameSource:
         sizes = self.resize if isinstance(self.resize, tuple) else (self.resize,)
         if any(size is not None and not size > 0 for size in sizes):
             raise ValueError(f"resize={self.resize!r} must be (height, width) or a factor, all positive.")
-        if not isinstance(self.source, np.ndarray) and not Path(self.source).exists():
+        if not (isinstance(self.source, np.ndarray) or self._is_stream() or Path(self.source).exists()):
             raise FileNotFoundError(f"there is no file or folder {self.source}; check the path.")
 
     def __iter__(self) -> Iterator[Array]:
-        shape = None
-        for number, frame in enumerate(self._decoded()):
+        for _, frame in self.timed():
+            yield frame
+
+    def timed(self) -> Iterator[tuple[float, Array]]:
+        """Yield the time of each frame, in seconds from the first one, and the frame."""
+        shape, rate = None, self.fps * self.every
+        for number, (seconds, frame) in enumerate(self._decoded()):
             if number % self.every:
                 continue
             if self.max_frames is not None and number // self.every >= self.max_frames:
@@ -78,7 +87,7 @@ class FrameSource:
                     "frames must have one size: bring them to it first, or cut the clip."
                 )
             shape = frame.shape[:2]
-            yield self._shaped(frame)
+            yield number / rate if seconds is None else seconds, self._shaped(frame)
 
     @property
     def name(self) -> str:
@@ -89,8 +98,8 @@ class FrameSource:
     def fps(self) -> float:
         """Frames per second as played, ``every`` counted in; 25 where the source does not say."""
         rate: Fraction | float | None = None
-        if self._is_video():
-            with _opened(Path(self.source)) as container:
+        if self._is_video() and not self._is_stream():
+            with opened_video(self.source) as container:
                 rate = container.streams.video[0].average_rate
         return max(float(rate or 25) / self.every, 1.0)
 
@@ -99,10 +108,12 @@ class FrameSource:
         total = None
         if isinstance(self.source, np.ndarray):
             total = len(self.source)
+        elif self._is_stream():
+            return None
         elif Path(self.source).is_dir():
-            total = len(_image_files(Path(self.source)))
+            total = len(image_files(Path(self.source)))
         elif self._is_video():
-            with _opened(Path(self.source)) as container:
+            with opened_video(self.source) as container:
                 stream = container.streams.video[0]
                 total = stream.frames or None
                 if total is None and container.duration and stream.average_rate:
@@ -112,21 +123,36 @@ class FrameSource:
             total = total if self.max_frames is None else min(total, self.max_frames)
         return total
 
+    def has_sound(self) -> bool:
+        """Return whether the source is a file with sound."""
+        if not self._is_video() or self._is_stream():
+            return False
+        with opened_video(self.source) as container:
+            return bool(container.streams.audio)
+
+    def _is_stream(self) -> bool:
+        return str(self.source).startswith(STREAMS) if not isinstance(self.source, np.ndarray) else False
+
     def _is_video(self) -> bool:
         if isinstance(self.source, np.ndarray):
             return False
+        if self._is_stream():
+            return True
         path = Path(self.source)
         return not path.is_dir() and path.suffix.lower() not in (".npy", ".npz")
 
-    def _decoded(self) -> Iterator[Array]:
+    def _decoded(self) -> Iterator[tuple[float | None, Array]]:
+        if self._is_video():
+            yield from decode_video(self.source, color=self.color)
+            return
         if isinstance(self.source, np.ndarray):
-            yield from _check_stack(self.source, self.name)
+            frames: Any = _check_stack(self.source, self.name)
         elif Path(self.source).is_dir():
-            yield from _images(Path(self.source))
-        elif self._is_video():
-            yield from _video(Path(self.source), color=self.color)
+            frames = decode_images(Path(self.source))
         else:
-            yield from _check_stack(_stored_array(Path(self.source)), self.name)
+            frames = _check_stack(_stored_array(Path(self.source)), self.name)
+        for frame in frames:
+            yield None, frame
 
     def _shaped(self, frame: Array) -> Array:
         if frame.ndim == 3 and not self.color:
@@ -161,11 +187,12 @@ def read_frames(source: Any, **options: Any) -> Array:
     return frames
 
 
-def sample_frames(frames: Any, limit: int | None, *, callback=None) -> tuple[Array, int, int]:
-    """Return frames spread evenly over a stream whose length need not be known, in bounded memory.
+def sample_frames(frames: Any, limit: int | None, *, callback=None) -> tuple[Array, Array, int]:
+    """Return frames that cover a stream whose length need not be known, in bounded memory.
 
-    Whenever more than ``limit`` frames are held, every second one is dropped and twice as many are skipped from then
-    on.
+    Most are spread evenly: whenever too many are held, every second one is dropped and twice as many are skipped from
+    then on. Up to a quarter are frames unlike all that were held when they came, such as a light that is on for some
+    seconds of an hour.
 
     Parameters
     ----------
@@ -179,9 +206,9 @@ def sample_frames(frames: Any, limit: int | None, *, callback=None) -> tuple[Arr
     Returns
     -------
     sample : ndarray of shape (n_sampled, ...)
-        The frames at 0, ``step``, 2 ``step``, ...
-    step : int
-        A power of two; 1 when every frame is held.
+        In the order of time.
+    numbers : ndarray of int of shape (n_sampled,)
+        Which frames they are.
     n_seen : int
         Length of the stream.
 
@@ -189,144 +216,44 @@ def sample_frames(frames: Any, limit: int | None, *, callback=None) -> tuple[Arr
     --------
     >>> import numpy as np
     >>> from frpcag.video.frames import sample_frames
-    >>> sample, step, n_seen = sample_frames(np.arange(10).reshape(10, 1, 1), 4)
-    >>> sample.ravel(), step, n_seen
-    (array([0, 4, 8]), 4, 10)
+    >>> sample, numbers, n_seen = sample_frames(np.zeros((10, 1, 1)), 4)
+    >>> numbers, n_seen
+    (array([0, 4, 8]), 10)
     """
-    held: list[Array] = []
+    even: dict[int, Array] = {}
+    new: dict[int, Array] = {}
+    room = 0 if limit is None else int(limit * _NEW_SHARE)
+    usual: deque[float] = deque(maxlen=100)
+    points = np.empty(0)  # of the frames held, from the time on at which some were dropped
     step, n_seen = 1, 0
     for frame in frames:
         if n_seen % step == 0:
-            held.append(frame)
-            if limit is not None and len(held) > limit:
-                held, step = held[::2], 2 * step
+            even[n_seen] = frame
+            if limit is not None and len(even) > limit - room:
+                step *= 2
+                even = {number: held for number, held in even.items() if number % step == 0}
+                points = np.stack([_points(held) for held in (*even.values(), *new.values())])
+        if room and step > 1:
+            here = _points(frame)
+            off = float(np.abs(points - here).mean(axis=1).min())
+            is_new = len(usual) > 8 and off > _NEW * max(float(np.median(usual)), 1e-30)
+            if is_new and n_seen not in even and len(new) < room:
+                new[n_seen] = frame
+            if n_seen in even or n_seen in new:
+                points = np.concatenate([points, here[None]])
+            usual.append(off)
         n_seen += 1
         if callback is not None:
             callback(n_seen)
-    if not held:
+    if not even:
         raise ValueError(f"{getattr(frames, 'name', 'the clip')} holds no frame; there is nothing to separate.")
-    return np.stack(held), step, n_seen
+    held = dict(sorted({**new, **even}.items()))
+    return np.stack(list(held.values())), np.array(list(held)), n_seen
 
 
-@contextmanager
-def video_writer(path: str | os.PathLike, *, fps: float = 25.0) -> Iterator[Any]:
-    """Give a function that appends a uint8 frame of shape (h, w) or (h, w, 3) to an mp4 file.
-
-    Parameters
-    ----------
-    path : path
-        File to write.
-    fps : float, default=25.0
-        Frames per second.
-
-    Yields
-    ------
-    callable
-        Takes one frame. Odd sizes are padded by a repeated row or column, as 4:2:0 video needs.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from frpcag.video.frames import read_frames, video_writer
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "clip.mp4")
-    ...     with video_writer(path, fps=10) as write:
-    ...         for level in (0, 100, 200):
-    ...             write(np.full((16, 16), level, np.uint8))
-    ...     read_frames(path).mean(axis=(1, 2)).round(-1)
-    array([  0., 100., 200.])
-    """
-    av = _av()
-    name = next((name for name in _ENCODERS if name in av.codecs_available), None)
-    if name is None:
-        raise ImportError(f"this PyAV has none of the encoders {', '.join(_ENCODERS)}; install the wheel of av.")
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream(name, rate=Fraction(fps).limit_denominator(1000))
-        stream.pix_fmt = "yuv420p"
-        stream.options = {"crf": "18"} if name == "libx264" else {"qscale": "3"}
-
-        def write(frame: Array) -> None:
-            frame = np.pad(frame, [(0, size % 2) for size in frame.shape[:2]] + [(0, 0)] * (frame.ndim - 2), "edge")
-            if not stream.codec_context.is_open:
-                stream.height, stream.width = frame.shape[:2]
-            kind = "gray" if frame.ndim == 2 else "rgb24"
-            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format=kind)
-            container.mux(stream.encode(picture))
-
-        yield write
-        container.mux(stream.encode())
-
-
-def write_image(path: str | os.PathLike, frame: Array) -> None:
-    """Write one uint8 frame of shape (h, w) or (h, w, 3) as PNG."""
-    _pillow().fromarray(np.ascontiguousarray(frame)).save(path, format="PNG")
-
-
-def _av():
-    try:
-        import av
-    except ImportError as error:
-        raise ImportError("video files need PyAV; install frpcag[video], or pass a folder of images.") from error
-    return av
-
-
-def _pillow():
-    from PIL import Image
-
-    return Image
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Open a video file; what PyAV says becomes a ValueError."""
-    av = _av()
-    try:
-        with av.open(str(path)) as container:
-            if not container.streams.video:
-                raise ValueError(f"{path} has no video stream; pass a video file, a folder of images or an array.")
-            if container.streams.video[0].codec_context is None:
-                raise ValueError(f"{path}: the codec of its video is unknown here; convert it, to H.264 for one.")
-            yield container
-    except av.FFmpegError as error:
-        raise ValueError(
-            f"{path} cannot be read as video ({error.strerror or error}); it is damaged, cut off or no video."
-        ) from error
-
-
-def _video(path: Path, *, color: bool) -> Iterator[Array]:
-    with _opened(path) as container:
-        stream = container.streams.video[0]
-        stream.thread_type = "AUTO"
-        deep = stream.codec_context.pix_fmt is not None and bool(re.search(r"1[0246](le|be)$", stream.pix_fmt or ""))
-        kind = {(False, False): "gray", (True, False): "rgb24", (False, True): "gray16le", (True, True): "rgb48le"}
-        for frame in container.decode(stream):
-            yield frame.to_ndarray(format=kind[color, deep])
-
-
-def _image_files(folder: Path) -> list[Path]:
-    def natural(path: Path) -> list[Any]:
-        return [int(part) if part.isdigit() else part.lower() for part in re.split(r"(\d+)", path.name)]
-
-    files = sorted((path for path in folder.iterdir() if path.suffix.lower() in IMAGES), key=natural)
-    if not files:
-        raise ValueError(f"{folder} holds no image ({', '.join(IMAGES)}); pass a folder of frames.")
-    return files
-
-
-def _images(folder: Path) -> Iterator[Array]:
-    Image = _pillow()
-    for path in _image_files(folder):
-        try:
-            with Image.open(path) as image:
-                if image.mode in ("P", "RGBA", "LA", "CMYK", "YCbCr"):
-                    image = image.convert("RGB")
-                frame = np.asarray(image)
-        except (OSError, SyntaxError, ValueError) as error:
-            raise ValueError(f"{path} cannot be read as an image; it is damaged or cut off.") from error
-        if frame.dtype == np.int32:  # how Pillow opens some 16-bit files
-            frame = frame.astype(np.uint16)
-        yield frame.astype(np.uint8) * np.uint8(255) if frame.dtype == np.bool_ else frame
+def _points(frame: Array) -> Array:
+    down, across = (max(1, size // points) for size, points in zip(frame.shape[:2], _POINTS, strict=True))
+    return frame[::down, ::across].astype(np.float32).ravel()
 
 
 def _stored_array(path: Path) -> Array:
@@ -359,7 +286,7 @@ def _resized(frame: Array, size: tuple[int, int] | float) -> Array:
     target = size if isinstance(size, tuple) else (max(round(h * size), 1), max(round(w * size), 1))
     if target == (h, w):
         return frame
-    Image = _pillow()
+    Image = import_pillow()
     planes = [frame[..., c] for c in range(3)] if frame.ndim == 3 else [frame]
     resized = [
         np.asarray(

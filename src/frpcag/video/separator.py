@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from numbers import Integral, Real
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -14,12 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.whole import whole_fit
-from frpcag.graphs import build_graph
+from frpcag.graphs import Graph, build_graph
 from frpcag.graphs.weights import edges_to_matrix
 from frpcag.problem import Problem
 from frpcag.runtime.memory import require_memory
 from frpcag.solvers import Progress, solve
+from frpcag.video.checks import check_frames, choice
+from frpcag.video.follow import follow
+from frpcag.video.ghosts import find_free_places, free_first
 from frpcag.video.masks import LEVEL, foreground_score
+from frpcag.video.references import choose_references
 from frpcag.video.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
 
 Array = np.ndarray
@@ -32,13 +35,8 @@ MOST_NEIGHBORS = 20
 # The noise cannot be smaller than this share of the range of the data, half a grey level of 8 bits.
 LEAST_NOISE = 1 / 510
 NOISE_PIXELS = 3000  # that the first estimate of the noise looks at
-# Backgrounds kept to compare new frames with.
-MAX_REFERENCES = 256
 # What a fit holds for each entry of the frames at its peak; measured by benchmarks/video.py.
 BYTES_PER_ENTRY = 56
-# Largest entry of a frame, and one over the least: differences, sums over frames and their squares stay in float32.
-LARGEST = 1e15
-
 _BLOCK = 16
 
 
@@ -63,7 +61,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
     max_iter : int, default=30
         Limit of solver steps in each of two solves, a compromise with speed: twice as many make slightly better masks.
     backend : str, default="auto"
-        Who does the arithmetic.
+        Which backend computes.
     n_jobs : int, optional
         Number of threads, all cores by default. Results do not depend on it.
     callback : callable, optional
@@ -86,7 +84,10 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
     frame_graph_ : Graph
         The frames and their links.
     references_ : ndarray of shape (n_references, h, w) or (n_references, h, w, 3)
-        Backgrounds that new frames are compared with, at most 256, spread over the clip.
+        Backgrounds that new frames are compared with: as few as cover those of the clip, at most 64, each the mean of
+        the ones like it; float16 where that holds the values.
+    drift_ : ndarray of shape (h, w) or (h, w, 3)
+        What :meth:`partial_fit` has added to all of them since.
     n_iter_, duality_gap_ : int and float
         Solver steps and relative duality gap; the largest of the channels.
     frame_shape_ : tuple
@@ -157,7 +158,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         return self
 
     def _fit(self, frames) -> None:
-        frames = _check_frames(frames)
+        frames = check_frames(frames)
         if len(frames) < 2:
             raise ValueError("frames holds one frame; a background needs at least two to compare.")
         require_memory(
@@ -165,28 +166,33 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
             f"a fit of frames with shape {frames.shape} ({BYTES_PER_ENTRY} bytes an entry)",
         )
         n, self.frame_shape_ = len(frames), frames.shape[1:]
-        k = _choice("n_neighbors", self.n_neighbors, max(1, min(round(n**0.5), MOST_NEIGHBORS)), whole=True)
+        k = choice("n_neighbors", self.n_neighbors, max(1, min(round(n**0.5), MOST_NEIGHBORS)), whole=True)
         if not 1 <= k < n:
             raise ValueError(f"n_neighbors={k} must be between 1 and n_frames - 1 = {n - 1}.")
         planes = frames.reshape(n, -1, frames.shape[3] if frames.ndim == 4 else 1)
         near = nearest_frames(shrink(frames), int(k), n_jobs=self.n_jobs)
-        weights = edges_to_matrix(near, np.ones(near.shape))
-        self.frame_graph_ = build_graph(planes[..., 0], method=weights, laplacian="combinatorial")
+        self.frame_graph_ = _linked(planes, near)
         least = LEAST_NOISE * (float(frames.max()) - float(frames.min())) or 1.0
         rows = spread(n, NOISE_FRAMES)
         some = planes[:, :: max(1, planes.shape[1] // NOISE_PIXELS)]
         level = max(float(np.median(noise_map(some, rows, near[rows], n_jobs=self.n_jobs))), least)
-        self.gamma1_ = float(_choice("gamma1", self.gamma1, TIGHTNESS / level))
-        self.threshold_ = float(_choice("threshold", self.threshold, LEVEL))
+        self.gamma1_ = float(choice("gamma1", self.gamma1, TIGHTNESS / level))
+        self.threshold_ = float(choice("threshold", self.threshold, LEVEL))
         self.n_iter_, self.duality_gap_ = 0, 0.0
         first = self._solve(planes, None, None)
         score = foreground_score(frames - first.reshape(frames.shape), level, n_jobs=self.n_jobs)
         moving = (score > self.threshold_).reshape(planes.shape[:2])
         if moving.all():  # a threshold near zero: what is all foreground says nothing about the background
             moving[:] = False
+        free = find_free_places(frames, level, lambda S: foreground_score(S, level, n_jobs=self.n_jobs))
+        if free:
+            free_first(free, planes, first, moving, level)
         # Without the people the noise is that of the background, and frames find closer matches.
         still = np.where(moving[..., None], first, planes)
-        near = nearest_frames(shrink(still.reshape(frames.shape)), k, rows=rows, n_jobs=self.n_jobs)
+        near = nearest_frames(shrink(still.reshape(frames.shape)), k, rows=None if free else rows, n_jobs=self.n_jobs)
+        if free:  # frames were linked because the same person stood in them
+            self.frame_graph_ = _linked(planes, near)
+            near = near[rows]
         noise = noise_map(still, rows, near, n_jobs=self.n_jobs)
         self.noise_ = max(float(np.median(noise)), least)
         # Half way, on a logarithmic scale, from one noise for all pixels to each pixel's own, which alone did worse.
@@ -196,8 +202,47 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         del first, moving, score
         self.foreground_ = np.subtract(frames, self.background_, dtype=np.float32)
         self.mask_ = self._mask(self.foreground_)
-        kept = spread(n, MAX_REFERENCES)
-        self._keep(self.background_[kept], max(1, round(k * len(kept) / n)))
+        self.drift_ = np.zeros(self.frame_shape_, np.float32)
+        self._keep(choose_references(self.background_, self.noise_), 1)
+
+    def partial_fit(self, frames, y=None):
+        """Let the background follow new frames slowly: dusk, clouds, the gain of the camera.
+
+        Parameters
+        ----------
+        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
+            In the order of time. The first call of a separator that is not fitted is :meth:`fit`, which takes two.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        BackgroundSeparator
+            The estimator. ``background_``, ``foreground_`` and ``mask_`` stay those of the fit.
+        """
+        if not hasattr(self, "references_"):
+            return self.fit(frames)
+        for frame in self._new_frames(frames)[0]:
+            self.follow(frame)
+        return self
+
+    def follow(self, frame) -> tuple[Array, Array]:
+        """Return background and mask of one new frame, and let the background follow it: a step of a live picture.
+
+        Parameters
+        ----------
+        frame : array-like of shape (h, w) or (h, w, 3)
+            The next frame, in the units of the frames fitted.
+
+        Returns
+        -------
+        background : ndarray of the shape of ``frame``
+            float32, as it was before the frame.
+        mask : bool ndarray of shape (h, w)
+        """
+        background, mask = self.separate(frame)
+        self.drift_ = follow(self.drift_, np.subtract(frame, background, dtype=np.float32), mask)
+        return background, mask
 
     def transform(self, frames) -> Array:
         """Return the masks of new frames against the frozen background.
@@ -284,6 +329,8 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         self._thumbnails = shrink(references)
 
     def _after_load(self) -> None:
+        if not hasattr(self, "drift_"):  # files of earlier versions
+            self.drift_ = np.zeros(self.frame_shape_, np.float32)
         self._keep(self.references_, self.n_links_)
 
     def _mask(self, S: Array) -> Array:
@@ -299,7 +346,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
                 f"frames has shape {frames.shape} but the separator was fitted to frames of {self.frame_shape_}; "
                 "resize them or fit again."
             )
-        return _check_frames(frames), single
+        return check_frames(frames), single
 
     def _backgrounds(self, frames: Array) -> Iterator[Array]:
         """Yield the backgrounds of a few frames at a time.
@@ -311,35 +358,17 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         reach = 1 / (2 * self.gamma1_) if self.gamma1_ > 0 else np.inf
         for start in range(0, len(frames), _BLOCK):
             x = frames[start : start + _BLOCK].astype(np.float32)
-            distance = cdist(shrink(x), self._thumbnails, "cityblock")
-            near = np.argpartition(distance, self.n_links_ - 1, axis=1)[:, : self.n_links_]
-            b = np.stack([self.references_[links].mean(axis=0) for links in near])
+            b = np.repeat(self.drift_[None], len(x), axis=0)
+            if len(self.references_) == 1:
+                b += self.references_[0]
+            else:
+                distance = cdist(shrink(x - self.drift_), self._thumbnails, "cityblock")
+                near = np.argpartition(distance, self.n_links_ - 1, axis=1)[:, : self.n_links_]
+                for out, links in zip(b, near, strict=True):
+                    out += self.references_[links].mean(axis=0, dtype=np.float32)
             yield b + np.clip(x - b, -reach, reach)
 
 
-def _check_frames(frames) -> Array:
-    frames = np.asarray(frames)
-    if frames.ndim not in (3, 4) or 0 in frames.shape or (frames.ndim == 4 and frames.shape[3] != 3):
-        raise ValueError(
-            f"frames has shape {frames.shape}; it must be (n_frames, h, w) or (n_frames, h, w, 3), none of them 0."
-        )
-    if frames.dtype.kind not in "uifb":
-        raise ValueError(f"frames has dtype {frames.dtype}; it must be numbers.")
-    frames = frames.astype(np.uint8) if frames.dtype.kind == "b" else frames
-    if frames.dtype.kind == "f" and not np.isfinite(frames.sum(dtype=np.float64)):
-        raise ValueError("frames has entries that are NaN or infinite; repair or drop these frames.")
-    largest = max(abs(float(frames.max())), abs(float(frames.min())))
-    if largest > LARGEST or 0 < largest < 1 / LARGEST:
-        raise ValueError(
-            f"frames reaches {largest:.3g}, which float32 does not hold with its squares; divide it by a constant."
-        )
-    return frames
-
-
-def _choice(name: str, value, auto, *, whole: bool = False):
-    """Return ``value``, checked, or what "auto" stands for."""
-    if isinstance(value, str) and value == "auto":
-        return auto
-    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name}={value!r} must be 'auto' or {'an integer' if whole else 'a number >= 0'}.")
-    return value
+def _linked(planes: Array, near: Array) -> Graph:
+    weights = edges_to_matrix(near, np.ones(near.shape))
+    return build_graph(planes[..., 0], method=weights, laplacian="combinatorial")

@@ -70,10 +70,10 @@ def nearest_frames(
     return near
 
 
-def shrink(frames: Array) -> Array:
-    """Return grey frames of about CELLS cells each, averages of square blocks, one a row."""
+def shrink(frames: Array, *, side: int | None = None) -> Array:
+    """Return grey frames of about CELLS cells each, averages of square blocks (of ``side`` pixels), one a row."""
     n, h, w = frames.shape[:3]
-    side = max(1, round((h * w / CELLS) ** 0.5))
+    side = max(1, round((h * w / CELLS) ** 0.5)) if side is None else side
     rows, columns = (np.arange(0, max(size - size % side, 1), side) for size in (h, w))
     # The last cell of a row or column also takes what is left over.
     area = np.outer(np.diff([*rows, h]), np.diff([*columns, w])).ravel()

@@ -75,7 +75,6 @@ class DaskEngine(Engine):
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
         self.store: Checkpoint | None = None
         self.cluster: Any = None
-        self.chunks: list[Any] = []
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
         self.metric = EUCLIDEAN
@@ -104,8 +103,8 @@ class DaskEngine(Engine):
         return dx
 
     def some_rows(self, X: Any) -> Array:
-        """Return the first rows of the first chunk, once `centre` has brought the chunks to the workers."""
-        return self.cluster.gather(self.cluster.map(_first_rows, [(self.chunks[0],)], [None]))[0]
+        """Return the first rows of the first chunk, which `centre` has kept."""
+        return self.first_rows
 
     def clipped(self, low_rank: Any, solution: Any) -> Any:
         """Return the clean part without what the solver left below zero."""
@@ -116,8 +115,8 @@ class DaskEngine(Engine):
         model = self.model
         self.cluster = cluster = current_cluster(self.backend.patience)
         require_worker_memory(cluster, X.shape, X.chunks[0], _dtype(X).itemsize, model.n_neighbors)
-        self.chunks = chunks = cluster.chunks(X)
-        sizes, dtype = X.chunks[0], _dtype(X)
+        chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
+        self.first_rows = cluster.gather(cluster.map(_first_rows, [(chunks[0],)], [None]))[0]
         sums = ChunkSums(cluster, chunks, sizes)
         mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
         with np.errstate(over="ignore", invalid="ignore"):

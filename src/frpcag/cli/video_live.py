@@ -1,0 +1,195 @@
+"""frpcag video --camera 0: a page on this machine with the live picture, its background, its mask and boxes."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from frpcag import BackgroundSeparator
+from frpcag.cli.errors import InputError
+from frpcag.cli.video_outputs import grey_range, to_bytes
+from frpcag.video.boxes import boxes_of, draw_boxes
+from frpcag.video.decode import decode_video, import_pillow
+from frpcag.video.frames import FrameSource
+
+Array = np.ndarray
+
+# Frames to learn the background from: eight seconds at 25 a second, every second one.
+LEARN_FRAMES, LEARN_EVERY = 100, 2
+# How FFmpeg reaches the cameras of each system.
+CAMERAS = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}"), "win32": ("dshow", "video={}")}
+_PAGE = b"""<!doctype html><meta charset="utf-8"><title>frpcag video</title>
+<style>body{margin:0;background:#111;color:#ddd;font:14px sans-serif}img{max-width:100%}p{margin:8px}</style>
+<p>Picture with boxes, background, mask</p><img src="/stream" alt="live picture">"""
+
+
+class LiveView:
+    """Learns a background from the first frames of a stream, then follows it; holds the newest picture for viewers.
+
+    Parameters
+    ----------
+    separator : BackgroundSeparator
+        Fitted, or to be fitted to the first frames.
+    learn_frames : int
+        Frames to fit to.
+    """
+
+    def __init__(self, separator: BackgroundSeparator, *, learn_frames: int = LEARN_FRAMES) -> None:
+        self.separator, self.learn_frames = separator, learn_frames
+        self.n_seen, self.boxes, self.jpeg = 0, np.empty((0, 5), int), b""
+        self.fresh, self.ended = threading.Condition(), False
+        self._held: list[Array] = []
+        self._range: tuple[float, float] | None = None
+
+    def show(self, frame: Array) -> None:
+        """Take the next frame of the stream."""
+        if self._range is None:
+            self._range = grey_range(frame)
+        background, mask = np.zeros(frame.shape, np.float32), np.zeros(frame.shape[:2], bool)
+        if hasattr(self.separator, "references_"):
+            background, mask = self.separator.follow(frame)
+        else:
+            if self.n_seen % LEARN_EVERY == 0:
+                self._held.append(frame)
+            if len(self._held) >= self.learn_frames:
+                self.separator.fit(np.stack(self._held))
+                self._held = []
+        boxes = boxes_of(mask)
+        jpeg = _jpeg(frame, background, mask, boxes, self._range)
+        with self.fresh:
+            self.n_seen, self.boxes, self.jpeg = self.n_seen + 1, boxes, jpeg
+            self.fresh.notify_all()
+
+    def end(self) -> None:
+        """Say that no more frames come."""
+        with self.fresh:
+            self.ended = True
+            self.fresh.notify_all()
+
+    def pictures(self) -> Iterator[bytes]:
+        """Yield the newest picture, each once, until the stream ends; a slow viewer misses some."""
+        seen = 0
+        while True:
+            with self.fresh:
+                while self.n_seen == seen and not self.ended:
+                    self.fresh.wait()
+                if self.n_seen == seen:
+                    return
+                seen, jpeg = self.n_seen, self.jpeg
+            yield jpeg
+
+
+def live_server(view: LiveView, port: int) -> ThreadingHTTPServer:
+    """Return a server on this machine alone: a page at ``/``, MJPEG at ``/stream``, the boxes at ``/boxes.json``."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/stream":
+                self._stream()
+            elif self.path == "/boxes.json":
+                rows = ", ".join(
+                    f'{{"frame": {view.n_seen - 1}, "x": {x}, "y": {y}, "w": {w}, "h": {h}, "area": {area}}}'
+                    for x, y, w, h, area in view.boxes.tolist()
+                )
+                self._answer(f"[{rows}]".encode(), "application/json")
+            elif self.path == "/":
+                self._answer(_PAGE, "text/html; charset=utf-8")
+            else:
+                self.send_error(404)
+
+        def _answer(self, body: bytes, kind: str) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def _stream(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+            self.end_headers()
+            try:
+                for jpeg in view.pictures():
+                    head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
+                    self.wfile.write(head.encode() + jpeg + b"\r\n")
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # the viewer has closed the page
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.daemon_threads = True
+    return server
+
+
+def serve(
+    source: str | None,
+    camera: int | None,
+    *,
+    port: int,
+    model: Path | None,
+    resize: Any,
+    color: bool,
+    max_frames: int | None,
+    fit_frames: int,
+    threshold: Any,
+    n_jobs: int | None,
+    quiet: bool,
+) -> None:
+    """Watch a camera, a stream or a file until it ends or Ctrl-C."""
+    if camera is not None and source is not None:
+        raise InputError(f"--camera={camera} and the clip {source} were both given; pass one of them.")
+    separator = BackgroundSeparator(threshold=threshold, n_jobs=n_jobs)
+    if model is not None:
+        separator = BackgroundSeparator.load(model)
+    view = LiveView(separator, learn_frames=min(fit_frames, LEARN_FRAMES))
+    server = live_server(view, port)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    if not quiet:
+        typer.echo(f"live picture at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends it)")
+    try:
+        for number, frame in enumerate(_frames(source, camera, resize, color)):
+            if max_frames is not None and number >= max_frames:
+                break
+            view.show(frame)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        view.end()
+        server.shutdown()
+        server.server_close()
+    if not quiet:
+        typer.echo(f"{view.n_seen} frames shown")
+
+
+def _frames(source: str | None, camera: int | None, resize: Any, color: bool) -> Iterator[Array]:
+    if camera is None:
+        yield from FrameSource(source, resize=resize, color=color)
+        return
+    kind, name = CAMERAS.get(sys.platform, CAMERAS["linux"])
+    shape = FrameSource(np.zeros((1, 1, 1), np.uint8), resize=resize, color=color)
+    for _, frame in decode_video(name.format(camera), color=color, format=kind):
+        yield shape._shaped(frame)
+
+
+def _jpeg(frame: Array, background: Array, mask: Array, boxes: Array, low_high: tuple[float, float]) -> bytes:
+    """Return picture with boxes, background and mask beside each other."""
+    parts = [
+        draw_boxes(to_bytes(frame, *low_high), boxes),
+        to_bytes(background, *low_high),
+        mask.astype(np.uint8) * np.uint8(255),
+    ]
+    parts = [np.repeat(part[..., None], 3, axis=2) if part.ndim == 2 else part for part in parts]
+    out = io.BytesIO()
+    import_pillow().fromarray(np.concatenate(parts, axis=1)).save(out, format="JPEG", quality=80)
+    return out.getvalue()

@@ -1,0 +1,155 @@
+"""What frpcag video writes: videos with the timing and sound of the clip, masks, boxes and a contact sheet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frpcag import BackgroundSeparator
+from frpcag.cli.progress import Bar
+from frpcag.video.boxes import boxes_of
+from frpcag.video.encode import video_writer, write_image
+from frpcag.video.frames import FrameSource
+
+Array = np.ndarray
+
+# Frames of the contact sheet, and frames separated at a time.
+_SHOWN, _BLOCK = 6, 16
+BOX_COLUMNS = ("frame", "seconds", "x", "y", "w", "h", "area")
+
+
+class Fitted:
+    """The frames that were fitted, by their numbers in the clip."""
+
+    def __init__(self, separator: BackgroundSeparator, numbers: Array) -> None:
+        self.separator, self.numbers = separator, numbers
+
+    def separate(self, start: int, block: Array) -> tuple[Array, Array]:
+        """Return backgrounds and masks of the frames from ``start`` on, as fitted where they were."""
+        model, times = self.separator, np.arange(start, start + len(block))
+        known = np.isin(times, self.numbers)
+        background, mask = np.empty(block.shape, np.float32), np.empty(block.shape[:3], bool)
+        at = np.searchsorted(self.numbers, times[known])
+        background[known], mask[known] = model.background_[at], model.mask_[at]
+        if not known.all():
+            background[~known], mask[~known] = model.separate(block[~known])
+        return background, mask
+
+
+def write_results(
+    folder: Path,
+    frames: FrameSource,
+    n_frames: int,
+    separator: BackgroundSeparator,
+    fitted: Fitted | None,
+    grey_range: tuple[float, float],
+    bar: Bar,
+    *,
+    masks: bool,
+    side_by_side: bool,
+) -> tuple[list[float], dict[str, Any]]:
+    """Separate the clip frame by frame; return the share of foreground in each, and some frames to show."""
+    shares: list[float] = []
+    rows: list[dict[str, Any]] = []
+    shown = set(np.linspace(0, n_frames - 1, _SHOWN).astype(int).tolist())
+    sheet: dict[str, list[Any]] = {"labels": [], "frame": [], "background": [], "foreground": [], "mask": []}
+    videos = ("background", "foreground", "mask", *(("side_by_side",) if side_by_side else ()))
+    sound = frames.source if frames.has_sound() else None
+    if masks:
+        (folder / "masks").mkdir()
+    digits = len(str(max(n_frames - 1, 1)))
+    with ExitStack() as files:
+        write = {
+            name: files.enter_context(video_writer(folder / f"{name}.mp4", fps=frames.fps, sound_of=sound))
+            for name in videos
+        }
+        table = csv.DictWriter(
+            files.enter_context((folder / "boxes.csv").open("w", newline="", encoding="utf-8")), BOX_COLUMNS
+        )
+        table.writeheader()
+        for times, block in _blocks(frames):
+            start = len(shares)
+            background, mask = separator.separate(block) if fitted is None else fitted.separate(start, block)
+            pictures = _pictures(block, background, mask, grey_range)
+            for offset, seconds in enumerate(times):
+                number = start + offset
+                for name, append in write.items():
+                    append(_joined(pictures, offset) if name == "side_by_side" else pictures[name][offset], seconds)
+                for x, y, w, h, area in boxes_of(mask[offset]).tolist():
+                    row = dict(zip(BOX_COLUMNS, (number, round(seconds, 4), x, y, w, h, area), strict=True))
+                    table.writerow(row)
+                    rows.append(row)
+                if masks:
+                    write_image(folder / "masks" / f"{number:0{digits}d}.png", pictures["mask"][offset])
+                if number in shown:
+                    sheet["labels"].append(str(number))
+                    for name, stack in pictures.items():
+                        sheet[name].append(stack[offset])
+                shares.append(float(mask[offset].mean()))
+            done = len(shares)
+            bar.advance(f"separating, frame {done} of {n_frames}", done, n_frames)
+    (folder / "boxes.json").write_text(json.dumps(rows), encoding="utf-8")
+    return shares, sheet
+
+
+def grey_range(sample: Array) -> tuple[float, float]:
+    """Return the values that become black and white in the output."""
+    if sample.dtype.kind in "ui":
+        return 0.0, float(np.iinfo(sample.dtype).max)
+    return float(sample.min()), float(sample.max())
+
+
+def to_bytes(values: Array, low: float, high: float) -> Array:
+    """Return values as uint8, ``low`` black and ``high`` white."""
+    scale = 255 / (high - low) if high > low else 1.0
+    return np.rint(np.clip((values.astype(np.float32) - low) * scale, 0, 255)).astype(np.uint8)
+
+
+def write_sheet(path: Path, sheet: dict[str, Any]) -> None:
+    """Write the contact sheet."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from frpcag.plots.frames import plot_contact_sheet
+
+    labels = sheet.pop("labels")
+    figure: Any = plot_contact_sheet({name: np.stack(stack) for name, stack in sheet.items()}, labels=labels)
+    figure.savefig(path, dpi=100, metadata={"Software": None})
+    plt.close(figure)
+
+
+def _pictures(block: Array, background: Array, mask: Array, grey_range: tuple[float, float]) -> dict[str, Array]:
+    pictures = {"frame": to_bytes(block, *grey_range), "background": to_bytes(background, *grey_range)}
+    cut = mask if block.ndim == 3 else mask[..., None]
+    pictures["foreground"] = np.where(cut, pictures["frame"], np.uint8(0))
+    pictures["mask"] = mask.astype(np.uint8) * np.uint8(255)
+    return pictures
+
+
+def _joined(pictures: dict[str, Array], offset: int) -> Array:
+    """Return clip, background and mask beside each other."""
+    parts = [pictures[name][offset] for name in ("frame", "background", "mask")]
+    if any(part.ndim == 3 for part in parts):
+        parts = [np.repeat(part[..., None], 3, axis=2) if part.ndim == 2 else part for part in parts]
+    return np.concatenate(parts, axis=1)
+
+
+def _blocks(frames: FrameSource) -> Iterator[tuple[list[float], Array]]:
+    times: list[float] = []
+    held: list[Array] = []
+    for seconds, frame in frames.timed():
+        times.append(seconds)
+        held.append(frame)
+        if len(held) == _BLOCK:
+            yield times, np.stack(held)
+            times, held = [], []
+    if held:
+        yield times, np.stack(held)

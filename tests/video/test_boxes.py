@@ -1,0 +1,33 @@
+"""Boxes around blobs."""
+
+import numpy as np
+
+from frpcag.video.boxes import boxes_of, draw_boxes
+
+
+def test_boxes_hold_their_blobs_largest_first():
+    mask = np.zeros((40, 60), bool)
+    mask[3:9, 5:25] = True
+    mask[20:38, 30:50] = True
+    mask[21, 31] = False
+    assert boxes_of(mask).tolist() == [[30, 20, 20, 18, 359], [5, 3, 20, 6, 120]]
+
+
+def test_corners_that_touch_are_one_blob_and_specks_get_no_box():
+    mask = np.zeros((50, 100), bool)
+    mask[0:5, 0:5] = mask[5:10, 5:10] = True
+    mask[30, 30] = True
+    assert boxes_of(mask).tolist() == [[0, 0, 10, 10, 50]]
+    assert len(boxes_of(mask, least_area=1)) == 2
+    assert boxes_of(np.zeros((5, 5), bool)).shape == (0, 5)
+
+
+def test_rims_are_drawn_and_the_picture_is_left_alone():
+    picture = np.zeros((10, 12), np.uint8)
+    drawn = draw_boxes(picture, np.array([[2, 3, 5, 4, 20]]))
+    assert not picture.any()
+    rim = drawn.any(axis=2)
+    assert rim.sum() == 2 * 5 + 2 * 4 - 4
+    assert rim[3, 2]
+    assert rim[6, 6]
+    assert not rim[4, 4]
