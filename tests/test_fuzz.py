@@ -105,7 +105,7 @@ REFUSED = {
         lambda: FRPCAG(loss="huber", huber_delta="one").fit(X()),
         "huber_delta='one' must be a positive",
     ),
-    "a word for n_clusters": (lambda: FRPCAGClustering("three").fit(X()), "n_clusters='three' must be 'auto' or an integer"),
+    "a word for n_clusters": (lambda: FRPCAGClustering("three").fit(X()), "n_clusters='three' must be 'auto'"),
     "no multiples": (lambda: FRPCAGCV(multiples1=[]).fit(X()), r"multiples1=\[\] must be a sequence"),
     "a word for holdout": (lambda: FRPCAGCV(holdout="tenth").fit(X()), "holdout='tenth' must be a share"),
     "one gamma for a path": (lambda: list(regularization_path(X(), 1.0, [1.0])), "gammas1=1.0 must be a sequence"),
