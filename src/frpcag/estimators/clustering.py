@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from frpcag.cells.overwritten import overwritten_cells
 from frpcag.cells.units import MIXED, find_units
 from frpcag.data.preprocess import validate_matrix
-from frpcag.engines.base import on_host, refuse_dask
+from frpcag.engines.base import UnitsWarning, on_host, refuse_dask
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
@@ -166,7 +166,10 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
             given = given.masked_fill(given.new_tensor(marked).bool(), np.nan) if is_tensor(X) else Z
         self.missing_share_ = float(np.isnan(Z).mean())
         model = self._default_model(Z, random_state) if self.estimator is None else clone(self.estimator)
-        self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, given))
+        with warnings.catch_warnings():
+            if self.estimator is None:
+                warnings.simplefilter("ignore", UnitsWarning)  # the units were looked at, and scaled where they differ
+            self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, given))
         self.n_iter_ = self.estimator_.n_iter_
         k = self._number(Z, random_state) if self.n_clusters == "auto" else int(self.n_clusters)
         if as_the_paper:
