@@ -29,7 +29,18 @@ def test_the_list_of_commands_says_what_the_command_says_of_itself(name):
 
 
 def test_every_module_of_a_command_is_listed():
-    shared = {"__init__", "main", "options", "errors", "progress", "runs", "pictures", "tables"}
+    shared = {
+        "__init__",
+        "main",
+        "options",
+        "errors",
+        "progress",
+        "runs",
+        "pictures",
+        "tables",
+        "video_live",
+        "video_outputs",
+    }
     assert {path.stem for path in Path(package.__file__).parent.glob("cli/*.py")} - shared == set(COMMANDS)
 
 

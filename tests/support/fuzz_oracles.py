@@ -12,6 +12,7 @@ import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 import frpcag
+from frpcag.engines.base import UnitsWarning
 from frpcag.problem import Problem, certificate, gradient, objective
 from support.fuzz_arrays import Array, dense
 
@@ -48,7 +49,7 @@ def judge_warnings(caught: list[warnings.WarningMessage]) -> str | None:
     """Return the first warning that is not one of those documented."""
     for warning in caught:
         text = str(warning.message)
-        if issubclass(warning.category, ConvergenceWarning):
+        if issubclass(warning.category, (ConvergenceWarning, UnitsWarning)):
             continue
         if issubclass(warning.category, UserWarning) and text.startswith("n_neighbors="):
             continue

@@ -64,7 +64,7 @@ INVALID: dict[str, list[Any]] = {
     "gamma1": [-1.0, NAN, INF, "big", None, True, [1.0], 1j],
     "gamma2": [-1.0, NAN, INF, "big", None, True, [1.0], 1j],
     "n_neighbors": [0, -3, 2.5, "ten", None, True, NAN, INF],
-    "sample_graph": ["best", 3, object(), np.ones((2, 3)), ring(7), np.triu(np.ones((16, 16))), -np.ones((16, 16))],
+    "sample_graph": ["best", 3, object(), np.ones((2, 5)), ring(7), np.triu(np.ones((16, 16))), -np.ones((16, 16))],
     "feature_graph": ["best", 3, object(), np.ones((2, 3)), ring(7), "grid", np.full((8, 8), np.nan)],
     "sigma": [0, -1.0, NAN, INF, "wide", None, True],
     "laplacian": ["random", None, 1, ["normalized"]],

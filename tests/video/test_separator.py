@@ -183,7 +183,7 @@ def test_a_background_that_follows_takes_dusk_for_background(walk):
     frames, _, truth = walk
     model = BackgroundSeparator().fit(frames)
     dusk = [
-        (np.clip(frame * (1 - t / 400), 0, 255), seen)
+        (np.clip(frame * (1 - t / 600), 0, 255), seen)
         for t, (frame, seen) in enumerate(zip([*frames] * 4, [*truth] * 4, strict=True))
     ]
     frozen = f1(model.transform(dusk[-1][0]), dusk[-1][1])

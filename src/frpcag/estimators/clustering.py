@@ -28,6 +28,7 @@ from frpcag.labels.kmeans import kmeans
 from frpcag.labels.labellers import label
 from frpcag.linalg.factorize import gram_svd, power_unit
 from frpcag.runtime.arrays import is_tensor
+from frpcag.runtime.memory import require_memory_for
 
 Array = np.ndarray
 
@@ -153,7 +154,9 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     def _fit(self, X) -> None:
         Z = validate_matrix(self, X, reset=True)
-        Z = Z.toarray() if hasattr(Z, "toarray") else Z
+        if hasattr(Z, "toarray"):
+            require_memory_for(Z, FRPCAG() if self.estimator is None else self.estimator)
+            Z = Z.toarray()
         if self.assign not in ASSIGNMENTS:
             raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
         check_n_clusters(self.n_clusters, len(Z))

@@ -73,7 +73,7 @@ def needed_bytes(
     --------
     >>> from frpcag.runtime.memory import needed_bytes
     >>> round(needed_bytes(70_000, 784, "float32") / 2**30, 2)
-    1.59
+    1.48
     """
     itemsize = 4 if np.dtype(dtype) == np.float32 else 8
     rows, columns = max(n, p), min(n, p)
