@@ -1,21 +1,20 @@
 """Every figure on the front pages beside the record it comes from: ``python docs/check_figures.py``.
 
-A line with figures ends in a comment that says where they come from, ``<!-- = R("fit")["ours"][-1]["total"] -->``: one
-Python expression for each figure of the line, in order, separated by semicolons; ``R(name)`` is ``results/name.json``
-(or ``.jsonl``, a list), and ``_`` stands for a figure that is no measurement, such as a size or a share of pixels that
-was chosen. The script prints figure, value and expression, and fails where a figure is not its value rounded as shown,
-or has no expression. Code, links and what stands in backticks are left out.
+A line with figures ends in a comment that says where they come from, ``<!-- = images("ours"); _ -->``: one Python
+expression over `figure_sources.py` for each figure of the line, in order, separated by semicolons; ``_`` stands for a
+figure that is no measurement, such as a size or a share of pixels that was chosen. The script prints figure, value and
+expression, and fails where a figure is not its value rounded as shown, or has no expression. Code, links and what
+stands in backticks are left out.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import mean, median
-from typing import Any
+
+import figure_sources
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/index.md")
@@ -23,14 +22,6 @@ FIGURE = re.compile(r"(?<![\w./-])\d+(?:\.\d+)?(?![\w-]|\.\d)")
 SOURCE = re.compile(r"<!-- = (.*?) -->")
 # What is passed over: code in a line, targets of links and pictures, references to literature.
 PASSED = re.compile(r"`[^`]*`|\]\([^)]*\)|arXiv:[\d.]+|et al\. \(?\d{4}\)?|, (?:19|20)\d\d\b|Python 3\.\d+")
-
-
-def R(name: str) -> Any:
-    """Return the record ``results/name``."""
-    one, many = (ROOT / "results" / f"{name}{suffix}" for suffix in (".json", ".jsonl"))
-    if one.exists():
-        return json.loads(one.read_text())
-    return [json.loads(line) for line in many.read_text().splitlines()]
 
 
 def lines_with_figures(text: str) -> Iterator[tuple[int, list[str], str | None]]:
@@ -66,7 +57,7 @@ def check(page: str, text: str) -> Iterator[tuple[bool, str]]:
         for shown, expression in zip(figures, expressions, strict=True):
             if expression == "_":
                 continue
-            value = float(eval(expression, {"R": R, "mean": mean, "median": median}))
+            value = float(eval(expression, vars(figure_sources)))
             yield rounded_as(value, shown) == shown, f"{where}: {shown}  {value:.6g}  {expression}"
 
 

@@ -61,3 +61,18 @@ def test_measured_tables_have_a_cell_for_every_column():
         head, rows = table(json.loads((tables["RESULTS"] / f"{name}.json").read_text()))
         assert rows, name
         assert all(len(row) == len(head) for row in rows), name
+
+
+def test_figures_of_the_front_pages_are_those_of_their_records(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    check = runpy.run_path(str(DOCS / "check_figures.py"))
+    found = [one for page in check["PAGES"] for one in check["check"](page, (DOCS.parent / page).read_text())]
+    assert len(found) > 20
+    assert [line for right, line in found if not right] == []
+
+
+@pytest.mark.parametrize("line", ["error 15 % <!-- = front('ours') -->", "error 15 %", "1 and 2 <!-- = _ -->"])
+def test_a_figure_that_is_off_or_has_no_source_is_told(line, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    check = runpy.run_path(str(DOCS / "check_figures.py"))
+    assert [right for right, _ in check["check"]("page", line)] == [False]
