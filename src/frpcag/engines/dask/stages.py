@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -11,13 +10,13 @@ from operator import getitem
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from frpcag.backends.dask import BlockProblem, DaskBackend, RowBlocks
 from frpcag.data.preprocess import check_range, check_shape, column_moments
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import Centred, Engine, Factors
+from frpcag.engines.dask import block_tasks
 from frpcag.engines.dask.prepared import (
     BlockRows,
     ChunkSums,
@@ -28,14 +27,10 @@ from frpcag.engines.dask.prepared import (
     save_prepared,
 )
 from frpcag.engines.gammas import (
-    column_sums,
-    csr_product,
     gamma_of,
     looked_at,
-    pull_at,
     reference_row,
     rounding_of,
-    spread_sums,
 )
 from frpcag.graphs import GRAPHS, Graph
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
@@ -44,21 +39,18 @@ from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_n_neighbors
 from frpcag.graphs.laplacian import check_laplacian
 from frpcag.graphs.metric import EUCLIDEAN
-from frpcag.linalg.factorize import check_n_components, gram_factors, gram_sum, power_unit
-from frpcag.linalg.row_blocks import LocalGraph
-from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, restore_rows, row_blocks
+from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
+from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
 from frpcag.runtime.checkpoint import Checkpoint
 from frpcag.runtime.memory import require_worker_memory
-from frpcag.runtime.tasks import Layout, Maximum, current_cluster, exchange, split_rows, tree_sum
+from frpcag.runtime.tasks import Layout, current_cluster, exchange, tree_sum
 
 Array = np.ndarray
 
 logger = logging.getLogger("frpcag")
 
 # Features beyond which their p x p products would not fit the client.
-# Rows that are looked at for the spreads of the columns.
-_LOOKED_AT = 500
 _MAX_FEATURES = 1 << 14
 _SEARCHES = ("auto", "exact", "approximate")
 
@@ -116,7 +108,7 @@ class DaskEngine(Engine):
         self.cluster = cluster = current_cluster(self.backend.patience)
         require_worker_memory(cluster, X.shape, X.chunks[0], _dtype(X).itemsize, model.n_neighbors)
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
-        self.first_rows = cluster.gather(cluster.map(_first_rows, [(chunks[0],)], [None]))[0]
+        self.first_rows = cluster.gather(cluster.map(block_tasks.first_rows, [(chunks[0],)], [None]))[0]
         sums = ChunkSums(cluster, chunks, sizes)
         mean, std = column_moments(sums, eps=np.finfo(dtype).eps, center=self.centres, scale=model.scale)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -158,20 +150,20 @@ class DaskEngine(Engine):
         layout = Xc.layout
         rows = looked_at(Xc.shape[0])
         chosen = layout.map(np.isin, Xc.ids, [rows for _ in Xc.ids])
-        first = layout.cluster.gather(layout.map(_first_of, Xc.X, Xc.ids))
+        first = layout.cluster.gather(layout.map(block_tasks.first_of, Xc.X, Xc.ids))
         reference = reference_row(np.concatenate(first)[0])
         shared = [reference for _ in chosen]
 
         def spread(mean: Array) -> Array:
-            return tree_sum(layout.cluster, layout.map(_spread, Xc.X, chosen, [mean for _ in chosen]))
+            return tree_sum(layout.cluster, layout.map(block_tasks.column_spread, Xc.X, chosen, [mean for _ in chosen]))
 
         if axis == 0:
-            halos = graph.halo.fetch(Xc.X, _pick)
-            parts = layout.map(_sample_pulls, graph.parts, Xc.X, halos, chosen, shared)
-            diagonal = tree_sum(layout.cluster, layout.map(_diagonal_sum, graph.parts)) / Xc.shape[0]
+            halos = graph.halo.fetch(Xc.X, block_tasks.picked_rows)
+            parts = layout.map(block_tasks.sample_pulls, graph.parts, Xc.X, halos, chosen, shared)
+            diagonal = tree_sum(layout.cluster, layout.map(block_tasks.diagonal_sum, graph.parts)) / Xc.shape[0]
             rounding: Any = partial(np.multiply, diagonal)
         else:
-            parts = layout.map(_feature_pulls, [graph.laplacian for _ in chosen], Xc.X, chosen, shared)
+            parts = layout.map(block_tasks.feature_pulls, [graph.laplacian for _ in chosen], Xc.X, chosen, shared)
             rounding = rounding_of(graph.laplacian, 1)
         return gamma_of(tree_sum(layout.cluster, parts), reference, spread, rounding, Xc.dtype, self.model.loss)
 
@@ -197,9 +189,9 @@ class DaskEngine(Engine):
     def factors(self, U: RowBlocks) -> Factors:
         """Return the factors of the clean part about its mean, through the p x p Gram matrix."""
         n, layout = U.shape[0], U.layout
-        largest = tree_sum(layout.cluster, layout.map(_largest, U.parts)).value
+        largest = tree_sum(layout.cluster, layout.map(block_tasks.largest, U.parts)).value
         unit = power_unit(largest, U.dtype.itemsize)
-        total, gram = tree_sum(layout.cluster, layout.map(_factor_sums, U.parts, [unit for _ in U.parts]))
+        total, gram = tree_sum(layout.cluster, layout.map(block_tasks.factor_sums, U.parts, [unit for _ in U.parts]))
         origin = total / n if self.model.center else np.zeros_like(total)
         Sigma, V = gram_factors(gram - n * np.outer(origin, origin), self.model.n_components)
         Sigma, V = Sigma[:n] * unit, V[:, :n]  # the matrix has no more
@@ -212,14 +204,14 @@ class DaskEngine(Engine):
         layout, sizes = U.layout, X.chunks[0]
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         homes = Layout.spread(layout.cluster, sizes).homes
-        routed = layout.map(_send_back, U.parts, slopes, rows.ids, [bounds for _ in U.parts])
+        routed = layout.map(block_tasks.send_back, U.parts, slopes, rows.ids, [bounds for _ in U.parts])
         back = exchange(layout.cluster, routed, homes)
         del routed
         terms = Terms(*problem.reaches, problem.loss, problem.huber_delta)
         chunks = layout.cluster.chunks(X)
         places = zip(back, chunks, bounds[:-1], strict=True)
         tasks = [(part, chunk, int(start), center, scale, terms) for part, chunk, start in places]
-        done = layout.cluster.map(_restore_rows, tasks, homes)
+        done = layout.cluster.map(block_tasks.rows_in_units, tasks, homes)
         del back, chunks, tasks
         parts, moves = (layout.cluster.map(getitem, [(part, i) for part in done], homes) for i in (0, 1))
         low_rank = layout.cluster.array(parts, [(size, U.shape[1]) for size in sizes], U.dtype)
@@ -232,11 +224,11 @@ class DaskEngine(Engine):
         _, center, scale = centred
         mean, sizes, dtype = center + factors.origin * scale, X.chunks[0], low_rank.dtype
         embedding = low_rank.map_blocks(
-            _project, mean=mean, scale=scale, V=factors.V, dtype=dtype, chunks=(sizes, (len(factors.Sigma),))
+            block_tasks.project, mean=mean, scale=scale, V=factors.V, dtype=dtype, chunks=(sizes, (len(factors.Sigma),))
         )
         large = {
             "low_rank": low_rank,
-            "sparse": da.map_blocks(_residual, X, low_rank, dtype=dtype),
+            "sparse": da.map_blocks(block_tasks.residual, X, low_rank, dtype=dtype),
             "embedding": embedding,
         }
         results = {f"{name}_": self._stored(name, array) for name, array in large.items()}
@@ -336,82 +328,5 @@ def _box(rows: BlockRows, null2: Array | None) -> tuple[float, float]:
     layout = rows.layout
     graphs = [None for _ in rows.X] if rows.graph is None else rows.graph.parts
     columns = np.ones(rows.shape[1]) if null2 is None else null2
-    low, high = tree_sum(layout.cluster, layout.map(_range, rows.X, graphs, [columns for _ in graphs]))
+    low, high = tree_sum(layout.cluster, layout.map(block_tasks.value_range, rows.X, graphs, [columns for _ in graphs]))
     return -low.value, high.value
-
-
-def _first_of(X: Array, ids: Array) -> Array:
-    return X[ids == 0]
-
-
-def _sample_pulls(part: LocalGraph, X: Array, halo: Sequence[Array], chosen: Array, reference: Array) -> Any:
-    at = np.flatnonzero(chosen)
-    everyone = np.concatenate([X, *halo])
-    pull = pull_at(csr_product(part.rows[at], at), part.rows.diagonal()[at], X[at], everyone)
-    return column_sums(pull, X[at], reference)
-
-
-def _feature_pulls(L2: sp.csr_array, X: Array, chosen: Array, reference: Array) -> Any:
-    points = X[chosen].T
-    pull = pull_at(csr_product(L2, np.arange(len(points))), L2.diagonal(), points, points).T
-    return column_sums(pull, X[chosen], reference)
-
-
-def _spread(X: Array, chosen: Array, mean: Array) -> Array:
-    return spread_sums(X[chosen], mean)
-
-
-def _diagonal_sum(part: LocalGraph) -> float:
-    return float(part.rows.diagonal().sum())
-
-
-def _range(X: Array, part: LocalGraph | None, columns: Array) -> tuple[Maximum, Maximum]:
-    Z = X / columns if part is None else X / part.null[:, None] / columns
-    return Maximum(-float(np.nanmin(Z))), Maximum(float(np.nanmax(Z)))
-
-
-def _largest(U: Array) -> Maximum:
-    return Maximum(max(float(U.max()), -float(U.min())))
-
-
-def _factor_sums(U: Array, unit: float) -> tuple[Array, Array]:
-    scaled = U if unit == 1.0 else U / unit
-    return scaled.sum(axis=0, dtype=np.float64), gram_sum(scaled)
-
-
-def _send_back(U: Array, V: Array | None, ids: Array, bounds: Array) -> list[tuple[Array, ...]]:
-    chunk = np.searchsorted(bounds, ids, side="right") - 1
-    arrays = (U, ids) if V is None else (U, ids, V)
-    return split_rows(arrays, np.arange(len(U)), chunk, len(bounds) - 1)
-
-
-def _restore_rows(
-    part: tuple[Array, ...], chunk: Array, start: int, center: Array, scale: Array, terms: Terms
-) -> tuple[Array, tuple]:
-    U, ids, *more = part
-    out, moves = np.empty_like(U), NOTHING
-    for rows in row_blocks(U.shape):
-        X = np.asarray(chunk[ids[rows] - start], dtype=U.dtype)
-        units = Units(np.ones(len(X)), center, scale)
-        # As `prepare` has centred and scaled them.
-        V = more[0][rows] if more else None
-        restored, moved = restore_rows(X, frame_rows(X, units), U[rows], V, units, terms)
-        out[ids[rows] - start] = restored
-        moves += moved
-    return out, tuple(moves)
-
-
-def _residual(X: Array, low_rank: Array) -> Array:
-    return np.nan_to_num(np.asarray(X - low_rank, dtype=low_rank.dtype), nan=0.0)
-
-
-def _project(low_rank: Array, mean: Array, scale: Array, V: Array) -> Array:
-    return ((low_rank - mean) / scale).astype(low_rank.dtype) @ V
-
-
-def _pick(X: Array, rows: Array) -> Array:
-    return X[rows]
-
-
-def _first_rows(chunk: Array) -> Array:
-    return np.asarray(chunk[:_LOOKED_AT])
