@@ -215,3 +215,20 @@ def test_a_message_keeps_its_code_whole(tmp_path):
     np.save(tmp_path / "data.npy", X().astype(object), allow_pickle=True)
     said = CliRunner().invoke(app, ["fit", str(tmp_path / "data.npy"), "--output", str(tmp_path / "run")]).stderr
     assert "numpy.save(file, X.astype(float))" in said
+
+
+def test_new_rows_as_small_as_float32_can_be_are_cleaned():
+    data = (X() * 1e-40).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        model = FRPCAG(max_iter=50, tol=0.9).fit(data)
+    assert np.isfinite(model.denoise(data[:3] * np.float32(1.01))).all()
+    assert np.isfinite(model.transform(data[:3] * np.float32(1.01))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_solution_beyond_the_range_is_refused(dtype):
+    largest = np.where(X() > 0, 1.0, -1.0).astype(dtype) * np.finfo(dtype).max
+    L = build_graph(X()).laplacian
+    with pytest.raises(ValueError, match=r"are too large together.*Divide X by its largest entry"):
+        solve(Problem(largest, L, None, gamma1=1e4, gamma2=0.0))

@@ -19,6 +19,8 @@ Array = np.ndarray
 
 # Entries cleaned at a time: millions of rows take no more memory than their result.
 _ENTRIES = 1 << 24
+# Sizes of float32 data from which on rows are cleaned in float32.
+_LEAST_SINGLE = 1e-30
 
 
 class NewRowsMixin(TransformerMixin):
@@ -95,14 +97,17 @@ class NewRowsMixin(TransformerMixin):
         step = max(1, _ENTRIES // p)
         needed = 4 * self.low_rank_.nbytes + 2 * n * p * X.dtype.itemsize + 16 * min(n, step) * p
         require_memory(needed, f"cleaning X with shape {X.shape} against {n_fitted} fitted rows")
+        # One over a number as small as these leaves the range of float32.
+        tiny = X.dtype == np.float32 and not np.abs(self.low_rank_).max() > _LEAST_SINGLE
+        dtype = np.dtype(np.float64) if tiny else X.dtype
         fitted = {
-            "X": self._as_solved(self.low_rank_ + self.sparse_, X.dtype),  # missing entries as predicted
-            "U": self._as_solved(self.low_rank_, X.dtype),
+            "X": self._as_solved(self.low_rank_ + self.sparse_, dtype),  # missing entries as predicted
+            "U": self._as_solved(self.low_rank_, dtype),
         }
         for start in range(0, n, step):
             rows = X[start : start + step]
-            yield clean_rows(
-                self._as_solved(rows.toarray() if hasattr(rows, "toarray") else rows, X.dtype),
+            clean = clean_rows(
+                self._as_solved(rows.toarray() if hasattr(rows, "toarray") else rows, dtype),
                 **fitted,
                 sample_graph=self.sample_graph_,
                 feature_graph=self.feature_graph_,
@@ -114,6 +119,7 @@ class NewRowsMixin(TransformerMixin):
                 huber_delta=self.huber_delta,
                 n_jobs=self.n_jobs,
             )
+            yield clean.astype(X.dtype, copy=False)
 
     def _as_solved(self, rows: Array, dtype: Any) -> Array:
         """Return rows centred and scaled as for the solve."""

@@ -139,7 +139,8 @@ def levels_of(Z: np.ndarray, ratio: float) -> np.ndarray:
     levels = _median(Z)
     away = np.abs(Z - levels)
     spread = _median(away)
-    spread = np.where(spread > 0, spread, np.nanmean(away, axis=0))
+    counts = np.maximum((~np.isnan(away)).sum(axis=0), 1)  # entries at the end of the range may leave no difference
+    spread = np.where(spread > 0, spread, np.nansum(away, axis=0) / counts)
     return np.where(np.abs(levels) > ratio * spread, levels, 0.0)
 
 

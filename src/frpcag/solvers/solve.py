@@ -94,7 +94,10 @@ def solve(
     refuse_indefinite(problem)
     given = problem
     with np.errstate(over="ignore", invalid="ignore"):
-        problem, units = condition(given)
+        try:
+            problem, units = condition(given)
+        except ValueError as error:  # the entries were finite; without their level, or in other units, they are not
+            raise ValueError(_out_of_range(given)) from error
     if units is not None and U0 is not None:
         U0 = rows_of(given).start(U0, units)
 
@@ -121,6 +124,8 @@ def solve(
     if units is not None:
         with np.errstate(over="ignore", invalid="ignore"):
             solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
+        if not np.isfinite(moves.data):  # entries at the end of the range, brought back to their units
+            raise ValueError(_out_of_range(given))
         solution.settle(posed(rounded(solution.certificate, moves)), stop=stop, tol=tol)
     if solution.status == "interrupted":
         raise SolveInterrupted(solution)
