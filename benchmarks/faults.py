@@ -151,14 +151,13 @@ def one_by_one(client: Client) -> None:
             time.sleep(0.2)
 
 
-def fill(share: float) -> None:
+def fill(share: float, dask_worker=None) -> None:
     """Take memory on a worker up to a share of its limit: it pauses at 0.8."""
     import builtins
 
     import psutil
-    from distributed import get_worker
 
-    limit = get_worker().memory_manager.memory_limit
+    limit = dask_worker.memory_manager.memory_limit  # `Client.run` passes the worker by this name
     missing = int(share * limit) - psutil.Process().memory_info().rss
     setattr(builtins, BALLAST, np.ones(max(missing, 0), np.uint8))
 

@@ -51,7 +51,7 @@ def judge_warnings(caught: list[warnings.WarningMessage]) -> str | None:
         text = str(warning.message)
         if issubclass(warning.category, (ConvergenceWarning, UnitsWarning)):
             continue
-        if issubclass(warning.category, UserWarning) and text.startswith("n_neighbors="):
+        if issubclass(warning.category, UserWarning) and text.startswith(("n_neighbors=", "the smallest of")):
             continue
         return f"{warning.category.__name__}: {text[:100]} ({Path(warning.filename).name}:{warning.lineno})"
     return None

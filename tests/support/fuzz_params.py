@@ -65,7 +65,7 @@ INVALID: dict[str, list[Any]] = {
     "gamma2": [-1.0, NAN, INF, "big", None, True, [1.0], 1j],
     "n_neighbors": [0, -3, 2.5, "ten", None, True, NAN, INF],
     "sample_graph": ["best", 3, object(), np.ones((2, 5)), ring(7), np.triu(np.ones((16, 16))), -np.ones((16, 16))],
-    "feature_graph": ["best", 3, object(), np.ones((2, 3)), ring(7), "grid", np.full((8, 8), np.nan)],
+    "feature_graph": ["best", 3, object(), np.ones((2, 5)), ring(7), "grid", np.full((8, 8), np.nan)],
     "sigma": [0, -1.0, NAN, INF, "wide", None, True],
     "laplacian": ["random", None, 1, ["normalized"]],
     "loss": ["l3", None, 0, ["l1"]],
@@ -90,7 +90,7 @@ INVALID: dict[str, list[Any]] = {
     "threshold": [-1.0, NAN, INF, "high", None, True],
     "axis": [2, -1, "rows", None, 0.5],
     "weights": ["cosine", None, 1],
-    "method": ["best", 3, np.ones((2, 3)), "grid"],
+    "method": ["best", 3, np.ones((2, 5)), "grid"],
 }
 
 # How a message may speak of an argument other than by its name.

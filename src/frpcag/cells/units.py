@@ -32,7 +32,8 @@ class Units:
 
     def apply(self, X: Array) -> Array:
         """Return the rows in common units, float32, zero where missing."""
-        return np.nan_to_num((X - self.center) / self.scale, nan=0.0).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # entries at the end of the range are refused by the fit
+            return np.nan_to_num((X - self.center) / self.scale, nan=0.0).astype(np.float32)
 
     def restore(self, P: Array) -> Array:
         """Return predictions in the units of the data, float64."""
@@ -51,10 +52,11 @@ def find_units(X: Array, observed: Array, *, one_level: bool) -> Units:
     """
     Z = np.where(observed, X, 0).astype(np.float64)
     medians = column_medians(Z, observed)
-    deviation = np.where(observed, np.abs(Z - medians), 0)
     counts = np.maximum(observed.sum(0), 1)
-    # Mean deviation, no cell beyond three times the first mean: one gross error must not scale its column away.
-    spread = np.minimum(deviation, 3 * deviation.sum(0) / counts).sum(0) / counts
+    with np.errstate(over="ignore", invalid="ignore"):  # entries at the end of the range are refused by the fit
+        deviation = np.where(observed, np.abs(Z - medians), 0)
+        # Mean deviation, no cell beyond three times the first mean: one gross error must not scale its column away.
+        spread = np.minimum(deviation, 3 * deviation.sum(0) / counts).sum(0) / counts
     positive = spread[spread > 0]
     typical = float(np.median(positive)) if len(positive) else 1.0
     mixed = bool(len(positive) and positive.max() > MIXED * typical)
