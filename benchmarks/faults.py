@@ -256,7 +256,9 @@ def write(rows: list[dict]) -> None:
     """Write the results so far, as numbers and as a page."""
     (RESULTS / "faults.json").write_text(json.dumps({"patience": PATIENCE, "rows": rows}, indent=1) + "\n")
     lines = ["| what died | in which stage | what came of it | seconds |", "|---|---|---|---|"]
-    lines += [f"| {row['fault']} | {row['when']} | {row['result']} | {row['seconds']} |" for row in rows]
+    lines += [
+        f"| {row['fault']} | {row['when']} | {' '.join(row['result'].split())} | {row['seconds']} |" for row in rows
+    ]
     head = (
         "# Faults\n\nMade by `python benchmarks/faults.py`: two workers of one thread on one machine, "
         f"`patience={PATIENCE:g}`. Seconds are those of the whole fit, on a busy machine.\n\n"
