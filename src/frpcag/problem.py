@@ -18,7 +18,7 @@ Array = np.ndarray
 
 LOSSES = ("l1", "l2", "huber")
 EPS = float(np.finfo(np.float64).eps)
-# Numbers that a backend adds up one after the other, in units of a row: more are added as partial sums.
+# A backend adds at most so many rows one number after the other, and then adds these partial sums.
 _ROWS_AT_ONCE = 64
 
 
@@ -30,27 +30,22 @@ class Problem:
     ----------
     X : ndarray of shape (n_samples, n_features)
         The data, float32 or float64.
-    L1 : sparse matrix of shape (n_samples, n_samples) or None
-        Laplacian of the sample graph, positive semi-definite; None drops the term.
-    L2 : sparse matrix of shape (n_features, n_features) or None
-        Laplacian of the feature graph, positive semi-definite; None drops the term.
+    L1, L2 : sparse matrices of shape (n_samples, n_samples) and (n_features, n_features), or None
+        Laplacians of the sample graph and the feature graph, positive semi-definite; None drops the term.
     gamma1, gamma2 : float
         Weights of the two terms, not negative.
     mask : bool ndarray of shape (n_samples, n_features), optional
-        True where ``X`` is observed. Entries that are not observed leave the data term.
+        True where ``X`` is observed. Missing entries have no data term.
     loss : {"l1", "l2", "huber"}, default="l1"
-        ``phi``: ``|r|``, ``r**2``, or Huber's function ``r**2 / (2 d)`` up to ``d``, the
-        ``huber_delta``, and ``|r| - d / 2`` beyond.
+        ``phi``: ``|r|``, ``r**2``, or Huber's ``r**2 / (2 d)`` up to ``d = huber_delta`` and ``|r| - d / 2`` beyond.
     huber_delta : float, default=1.0
         Where Huber's function turns linear, in the units of ``X``.
     null1, null2 : ndarray, optional
-        Positive vectors with ``L1 @ null1 == 0`` and ``L2 @ null2 == 0``, which certify solutions with missing
-        entries. None stands for a constant, right for combinatorial Laplacians; normalised ones have the square root
-        of the degree (``Graph.null_vector``). With a null vector the edges define the term: what rounding has left on
-        the diagonal beside them is dropped.
+        Positive vectors with ``L1 @ null1 == 0`` and ``L2 @ null2 == 0``; the certificate needs them when entries are
+        missing. None means a constant, which fits combinatorial Laplacians; for normalised ones pass the square root
+        of the degree (``Graph.null_vector``). The edges then define the term; rounding on the diagonal is dropped.
     lmax1, lmax2 : float, optional
-        Upper bounds of the largest eigenvalues of ``L1`` and ``L2`` (``Graph.lmax``), which give the step size; the
-        solver estimates those that are not given.
+        Upper bounds of the largest eigenvalues (``Graph.lmax``), which set the step size; None: the solver estimates.
 
     Examples
     --------
@@ -74,9 +69,8 @@ class Problem:
     lmax1: float | None = None
     lmax2: float | None = None
 
-    # Whether samples and features may change places; rows of a matrix in row blocks may not.
-    can_turn: ClassVar[bool] = True
-    # What a term does to a level along its null vector: "free" does not see it, "held" pulls it to zero.
+    can_turn: ClassVar[bool] = True  # whether the solver may transpose the problem; row blocks cannot be
+    # Effect of a term on a level along its null vector: "free" none, "held" pulls it to zero.
     level1: ClassVar[str] = "free"
     level2: ClassVar[str] = "free"
 
@@ -93,10 +87,8 @@ class Problem:
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != X.shape or mask.dtype != np.bool_:
-                raise ValueError(
-                    f"mask has shape {mask.shape} and dtype {mask.dtype}; it must be a bool array of the shape "
-                    f"of X, {X.shape}, True where X is observed."
-                )
+                got = f"mask has shape {mask.shape} and dtype {mask.dtype}"
+                raise ValueError(f"{got}; it must be a bool array of the shape of X, {X.shape}, True where observed.")
             # One mark for "missing" in all kernels: NaN in X.
             X = np.where(mask, X, np.array(np.nan, dtype=X.dtype))
         object.__setattr__(self, "X", X)
@@ -106,10 +98,8 @@ class Problem:
             null = getattr(self, f"null{i}")
             L, level = (None, "free") if L is None else _with_null_vector(L, null, f"null{i}")
             if level == "unknown" and (null is not None or self.mask is not None):
-                raise ValueError(
-                    f"null{i}={'None' if null is None else '...'} is not in the null space of L{i}; with missing "
-                    "entries pass the square root of the degrees for a normalised Laplacian (Graph.null_vector)."
-                )
+                what = f"null{i}={'None' if null is None else '...'} is not in the null space of L{i}; with missing "
+                raise ValueError(f"{what}entries pass the Graph.null_vector of the graph behind L{i}.")
             object.__setattr__(self, f"L{i}", L)
             object.__setattr__(self, f"level{i}", level)
             object.__setattr__(self, f"gamma{i}", float(getattr(self, f"gamma{i}")) if L is not None else 0.0)
@@ -139,8 +129,7 @@ class Problem:
 
     def start(self, U0: Any) -> Array:
         """Return a warm start as an array of the shape of ``X``."""
-        U0 = np.asarray(U0)
-        if U0.shape != self.shape or not np.isfinite(U0).all():
+        if (U0 := np.asarray(U0)).shape != self.shape or not np.isfinite(U0).all():
             raise ValueError(f"U0 has shape {U0.shape}; it must be finite and of the shape of X, {self.shape}.")
         return U0
 
@@ -150,10 +139,10 @@ class Problem:
 
 
 class Sums(NamedTuple):
-    """What a certificate needs to know of a point ``U``, in float64; ``V`` is the gradient there.
+    """Sums over the entries of ``U`` and of the gradient ``V`` there, in float64; a certificate needs no more.
 
-    Where ``X`` is missing, ``X - U`` stands for the ends of the box of the solution as seen from ``U``: in ``VR`` that
-    with the smaller product, in ``reach`` the farther one.
+    Where ``X`` is missing, an end of the solution's box takes its place: in ``VR`` the end with the smaller product,
+    in ``reach`` the farther end.
     """
 
     data: float  # data term
@@ -168,7 +157,7 @@ class Sums(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What is proved of ``U``: no matrix has an objective below its own by more than ``excess``, rounding included."""
+    """What is proved about ``U``: no matrix has an objective smaller by more than ``excess``, rounding included."""
 
     data: float  # data term
     smooth: float  # the two graph terms
@@ -228,13 +217,10 @@ def gradient(problem: Problem, U: Array) -> Array:
 
 
 def shrinkage(problem: Problem, step: Any) -> tuple[Any, Any, Any]:
-    """Return ``(keep, edge, limit)``, the prox of ``step * phi``: with ``D = Z - X``,
+    """Return ``(keep, edge, limit)``, the prox of ``step * phi`` for all three losses.
 
-    ``prox(Z) = X + keep * D`` where ``|D| <= edge``, and ``Z - sign(D) * limit`` beyond.
-
-    All three losses have this form, so one kernel serves them. The l1 loss gives ``(0, step, step)``, the
-    soft-thresholding of Shahid et al. 2016, Eq. (4), and ``U == X`` exactly where it should: S is sparse to the
-    last bit.
+    With ``D = Z - X``, ``prox(Z) = X + keep * D`` where ``|D| <= edge``, and ``Z - sign(D) * limit`` beyond. The l1
+    loss gives the soft-thresholding of Shahid et al. 2016, Eq. (4): ``U == X`` exactly, so S is sparse to the last bit.
     """
     if problem.loss == "l2":
         return 1 / (1 + 2 * step), np.inf, 0.0
@@ -263,12 +249,12 @@ def certified(problem: Any, sums: Sums) -> Certificate:
     """Return what the sums of a point prove, with the rounding of float64 on the safe side.
 
     For every ``a`` with ``|a V| <= box`` the value ``a <V, X> - sum phi*(a V) - a**2 g`` bounds the optimum from
-    below, and lies below the objective by ``h - a <V, X - U> + sum phi*(a V) + (1 - a)**2 g``. No large numbers
-    cancel in it, whatever the level of ``X``. It is a parabola in ``a``, so its minimum is explicit.
+    below. Its distance to the objective, ``h - a <V, X - U> + sum phi*(a V) + (1 - a)**2 g``, is a parabola in ``a``
+    with an explicit minimum, and no large numbers cancel in it, whatever the level of ``X``.
     """
     curvature, box = conjugate(problem)
     (n, p), (stiffness, terms) = problem.shape, problem.stiffness
-    # An entry of V is off by at most this, and what is summed over the entries as if V were.
+    # The rounding error of an entry of V is at most this; sums over entries are charged as if V were off by it.
     slip = EPS * ((terms + 4) * stiffness * sums.Umax + _ROWS_AT_ONCE * (p + 1) * sums.Vtop)
     g, doubt = sums.VU / 2, slip * sums.size / 2
     squares = curvature * (sqrt(sums.VV) + slip * sqrt(n * p)) ** 2 if curvature else 0.0
@@ -283,7 +269,7 @@ def certified(problem: Any, sums: Sums) -> Certificate:
 
 
 def certificate(problem: Problem, U: Array) -> Certificate:
-    """Return what is proved about ``U``. Costs one gradient, in float64.
+    """Return what is proved about ``U``, at the cost of one gradient in float64.
 
     Parameters
     ----------
@@ -315,39 +301,36 @@ def certificate(problem: Problem, U: Array) -> Certificate:
         VR = np.where(problem.mask, VR, np.minimum(V * below, V * above))
         reach = np.where(problem.mask, reach, np.maximum(np.abs(below), np.abs(above)))
         observed = V[problem.mask]
-    sums = (np.sum(V * U), np.sum(VR), np.sum(observed**2), np.sum(reach), np.sum(np.abs(U)))
-    tops = (np.abs(observed).max(), np.abs(V).max(), np.abs(U).max())
-    return certified(problem, Sums(data_term(problem, U), *map(float, sums + tops)))
+    sums = map(np.sum, (V * U, VR, observed**2, reach, np.abs(U)))
+    tops = (np.abs(array).max() for array in (observed, V, U))
+    return certified(problem, Sums(data_term(problem, U), *map(float, (*sums, *tops))))
 
 
 def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
     """Return ``(lo, hi, rows, columns)``: a solution has ``lo <= U[i, j] / (rows[i] columns[j]) <= hi`` everywhere.
 
-    With ``rows`` and ``columns`` the null vectors of the Laplacians and ``Z = U / (rows columns')``, both graph terms
-    are sums of squared differences of ``Z`` along edges. Clipping ``Z`` to the range that the observed entries of
-    ``X`` have in these units shortens every difference and brings every entry nearer to its datum, so it lowers the
-    objective. Terms that pull levels to zero as well want zero in the range.
+    Let ``rows`` and ``columns`` be the null vectors of the Laplacians and ``Z = U / (rows columns')``. Both graph terms
+    are sums of squared differences of ``Z`` along edges. Clipping ``Z`` to the range of the observed entries in these
+    units enlarges neither a difference nor a residual (docs/maths.md). Terms that hold levels need zero in the range.
     """
-    n, p = problem.X.shape
-    rows = np.ones(n) if problem.null1 is None else np.asarray(problem.null1, dtype=np.float64)
-    columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, dtype=np.float64)
+    nulls = zip((problem.null1, problem.null2), problem.shape, strict=True)
+    rows, columns = (np.ones(n) if null is None else np.asarray(null, dtype=np.float64) for null, n in nulls)
     if problem.mask is None:
         return 0.0, 0.0, rows, columns
-    Z = problem.X
-    if problem.null1 is not None or problem.null2 is not None:
-        Z = Z / rows[:, None] / columns
+    ones = problem.null1 is None and problem.null2 is None
+    Z = problem.X if ones else problem.X / rows[:, None] / columns
     held = "held" in (problem.level1, problem.level2)
     return *widened(float(np.nanmin(Z)), float(np.nanmax(Z)), problem.X.dtype, held=held), rows, columns
 
 
 def widened(lo: float, hi: float, dtype: Any, *, held: bool = False) -> tuple[float, float]:
-    """Return a box with room for the rounding of its ends and of the data, and zero in it where levels are held."""
+    """Return a box with room for the rounding of its ends and of the data; with ``held`` it contains zero."""
     room = (8 * EPS + float(np.finfo(str(dtype).removeprefix("torch.")).eps)) * max(abs(lo), abs(hi))
     return (min(lo, 0.0) if held else lo) - room, (max(hi, 0.0) if held else hi) + room
 
 
 def check_numbers(loss: Any, huber_delta: Any, **gammas: Any) -> None:
-    """Raise ValueError for an unknown loss, and for numbers that cannot be a threshold or a weight."""
+    """Raise ValueError for an unknown loss, a bad ``huber_delta`` or a bad gamma."""
     if not (isinstance(loss, str) and loss in LOSSES):
         raise ValueError(f"loss={loss!r} is unknown; choose one of {', '.join(map(repr, LOSSES))}.")
     if not (isinstance(huber_delta, Real) and 0 < float(huber_delta) < np.inf):
@@ -382,8 +365,7 @@ def _as_laplacian(L, n: int, name: str, axis: str) -> sp.csr_array | None:
     if not np.isfinite(L.data).all():
         raise ValueError(f"{name} has entries that are not finite; rebuild the graph.")
     if not L.has_canonical_format:
-        L = L.copy()
-        L.sum_duplicates()
+        (L := L.copy()).sum_duplicates()
     skew = np.abs((L - L.T).data).max(initial=0.0)
     if skew > 1e-6 * np.abs(L.data).max(initial=0.0):
         raise ValueError(f"{name} is not symmetric; use (A + A.T) / 2 of the adjacency before the Laplacian.")
@@ -391,10 +373,10 @@ def _as_laplacian(L, n: int, name: str, axis: str) -> sp.csr_array | None:
 
 
 def _with_null_vector(L: sp.csr_array, null: Array | None, name: str) -> tuple[sp.csr_array, str]:
-    """Return the Laplacian and what it does to a level along its null vector, ones where none is given.
+    """Return the Laplacian and its effect on a level along the null vector (a constant, if None).
 
-    "free": the term is a sum over edges of squared differences of ``u / null``; "held": of squares of ``u``, too.
-    Entries beside the diagonal that are not positive then prove it semi-definite. "unknown": nothing is known.
+    "free": the term is a sum of squared differences of ``u / null`` over edges; "held": squares of ``u`` are added.
+    Both are semi-definite, because no entry off the diagonal is positive. "unknown": nothing is proved.
     """
     s = np.ones(L.shape[0]) if null is None else np.asarray(null, dtype=np.float64)
     if s.shape != (L.shape[0],) or not ((s > 0) & np.isfinite(s)).all():
@@ -409,7 +391,7 @@ def _with_null_vector(L: sp.csr_array, null: Array | None, name: str) -> tuple[s
     slack = (counts + 8) * (float(np.finfo(np.float32).eps) if single else EPS) * sizes
     if null is None and (sums >= -slack).all() and (sums > slack).any():
         return L, "held"
-    # No Laplacian has a diagonal that falls short of its edges: by so little, it was rounded, and the edges define it.
+    # A diagonal that differs from the sum of its edges by so little was rounded: the edges define the Laplacian.
     if (np.abs(sums) > np.maximum(slack, 1e-6 * sizes)).any():
         return L, "unknown"
     if (np.abs(sums) > (counts + 8) * EPS * sizes).any():
