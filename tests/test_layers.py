@@ -24,7 +24,7 @@ ALLOWED = {
     "engines": {"data", "graphs", "problem", "solvers", "backends", "linalg"},
     "insight": {"graphs", "problem"},
     "labels": {"graphs", "linalg"},
-    "cells": {"graphs", "problem", "solvers", "linalg"},
+    "cells": {"graphs", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "estimators": {"data", "graphs", "problem", "solvers", "linalg", "engines", "labels", "cells", "report"},
     "anndata": {"graphs", "estimators"},

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import FRPCAG, RobustGraphCleaner
-from frpcag.data import block_occlusion, list_datasets, load_dataset, salt_and_pepper
+from frpcag.data import block_occlusion, list_datasets, load_dataset, missing_pixels, salt_and_pepper
 from frpcag.estimators.cell_rounds import CellRounds
 
 
@@ -264,3 +264,17 @@ def test_a_later_round_that_the_judge_likes_less_does_not_replace_an_earlier_one
     cleaner = RobustGraphCleaner(random_state=0).fit(X)
     assert seen[1][0] > seen[0][0]  # the second round is the worse one here
     np.testing.assert_array_equal(cleaner.outliers_, seen[0][1])
+
+
+def test_columns_that_know_nothing_of_each_other_are_not_made_worse():
+    """The mean overwrote 40 % of the cells, and nothing can be predicted: natural tails must stay."""
+    rng = np.random.default_rng(4)
+    truth = np.column_stack([
+        rng.lognormal(1, 0.5, 500), rng.integers(1, 52, 500), rng.lognormal(1.6, 0.3, 500), rng.lognormal(7, 0.7, 500),
+        rng.normal(35, 2, 500), rng.normal(-119, 2, 500),
+    ])  # fmt: skip
+    truth = np.column_stack([truth, truth[:, 2] * 0.2 + 0.05 * rng.normal(size=500), truth[:, 0] * 5e4])
+    truth = (truth - truth.mean(axis=0)) / truth.std(axis=0)
+    X, _ = missing_pixels(truth, 0.4, random_state=1)
+    cleaned = RobustGraphCleaner(random_state=0).fit(X).cleaned_
+    assert np.linalg.norm(cleaned - truth) <= 1.01 * np.linalg.norm(X - truth)

@@ -8,13 +8,15 @@ measured with variance ``(1 / w - 1)`` of its column.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from frpcag.cells.low_rank import column_medians
 from frpcag.cells.predictors import Prediction
+from frpcag.linalg.arrays import arrays_of
 
-Array = np.ndarray
+Array = Any
 
 MOST_COLUMNS = 128
 CLIP = 2.0
@@ -37,52 +39,56 @@ class ColumnPredictor:
 
     def fit(self, X: Array, observed: Array) -> Prediction:
         """Learn centre, scale and correlation of the columns, then predict every cell from the rest of its row."""
+        xp = arrays_of(X)
         n = len(X)
-        self.center_ = column_medians(X, observed).astype(np.float64)
-        deviation = np.where(observed, np.abs(X - self.center_), 0)
-        counts = np.maximum(observed.sum(0), 1)
-        mean_size = deviation.sum(0) / counts
-        limit = 3 * mean_size + 1e-12
-        scale = np.minimum(deviation, limit).sum(0) / counts * 1.2533
-        typical = scale[scale > 0].mean() if (scale > 0).any() else 1.0
-        self.scale_ = np.where(scale > 1e-9 * typical, scale, typical)
-        Z = np.where(observed, (X - self.center_) / self.scale_, 0).astype(np.float64)
-        start = np.clip(Z, -CLIP, CLIP) if self.robust else Z
-        shared = observed.astype(np.float64)
-        common = np.maximum(shared.T @ shared, 1)
-        C = (start.T @ start) / common
+        self.center_ = xp.cast(column_medians(X, observed), xp.double)
+        deviation = xp.where(observed, xp.abs(X - self.center_), 0)
+        counts = xp.clip(observed.sum(0), 1, None)
+        limit = 3 * (deviation.sum(0) / counts) + 1e-12
+        scale = xp.where(deviation < limit, deviation, limit).sum(0) / counts * 1.2533
+        typical = float(scale[scale > 0].mean()) if (scale > 0).any() else 1.0
+        self.scale_ = xp.where(scale > 1e-9 * typical, scale, typical)
+        Z = xp.cast(xp.where(observed, (X - self.center_) / self.scale_, 0), xp.double)
+        start = xp.clip(Z, -CLIP, CLIP) if self.robust else Z
+        shared = xp.cast(observed, xp.double)
+        common = xp.clip(shared.T @ shared, 1, None)
         # clipping shrinks variances: back to one on the diagonal, then towards no correlation
-        d = np.sqrt(np.maximum(np.diag(C), 1e-6))
-        self.C_ = _shrunk(C / np.outer(d, d), n)
-        weight = np.where(observed, 1 / (1 + np.square(np.abs(Z) / 6.0)) ** 2 if self.robust else 1.0, 0.0)
-        P = Z
+        self.C_ = _shrunk((start.T @ start) / common, n)
+        weight = self._first_weights(Z, observed)
         for cut in CUTS if self.robust else (np.inf,) * 2:
             P, sd, filled, left = _conditional(self.C_, Z, weight)
             if self.robust:
-                weight = np.where(observed, 1 / np.square(1 + np.square((Z - P) / (cut * sd))), 0.0)
-            C = (filled.T @ filled + left) / n
-            d = np.sqrt(np.maximum(np.diag(C), 1e-6))
-            self.C_ = _shrunk(C / np.outer(d, d), n)
+                weight = xp.where(observed, 1 / xp.square(1 + xp.square((Z - P) / (cut * sd))), 0.0)
+            self.C_ = _shrunk((filled.T @ filled + left) / n, n)
         P, sd, _, _ = _conditional(self.C_, Z, weight)
         return self._restored(P, sd, X.dtype)
 
     def predict(self, rows: Array, observed: Array) -> Prediction:
         """Predict every cell of new rows from the rest of its row."""
-        Z = np.where(observed, (rows - self.center_) / self.scale_, 0).astype(np.float64)
-        weight = np.where(observed, 1 / (1 + np.square(Z / 6.0)) ** 2 if self.robust else 1.0, 0.0)
+        xp = arrays_of(rows)
+        Z = xp.cast(xp.where(observed, (rows - self.center_) / self.scale_, 0), xp.double)
+        weight = self._first_weights(Z, observed)
         for cut in CUTS if self.robust else ():
             P, sd, _, _ = _conditional(self.C_, Z, weight)
-            weight = np.where(observed, 1 / np.square(1 + np.square((Z - P) / (cut * sd))), 0.0)
+            weight = xp.where(observed, 1 / xp.square(1 + xp.square((Z - P) / (cut * sd))), 0.0)
         P, sd, _, _ = _conditional(self.C_, Z, weight)
         return self._restored(P, sd, rows.dtype)
 
+    def _first_weights(self, Z: Array, observed: Array) -> Array:
+        xp = arrays_of(Z)
+        return xp.where(observed, 1 / (1 + xp.square(Z / 6.0)) ** 2, 0.0) if self.robust else xp.cast(observed, Z.dtype)
+
     def _restored(self, P: Array, sd: Array, dtype) -> Prediction:
-        return Prediction((P * self.scale_ + self.center_).astype(dtype), (sd * self.scale_).astype(dtype))
+        cast = arrays_of(P).cast
+        return Prediction(cast(P * self.scale_ + self.center_, dtype), cast(sd * self.scale_, dtype))
 
 
 def _shrunk(C: Array, n: int) -> Array:
+    """Return the correlations of a covariance, shrunk towards none."""
+    xp = arrays_of(C)
+    d = xp.sqrt(xp.clip(C.diagonal(), 1e-6, None))
     share = min(0.5, SHRINK + len(C) / (4.0 * n))
-    return (1 - share) * C + share * np.eye(len(C))
+    return (1 - share) * (C / (d[:, None] * d)) + share * xp.of(np.eye(len(C)), C)
 
 
 def _conditional(C: Array, Z: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
@@ -91,20 +97,21 @@ def _conditional(C: Array, Z: Array, weight: Array) -> tuple[Array, Array, Array
     With ``K = (C + D)^-1`` and ``D`` the extra noise of a row, the mean of cell j given the others is
     ``z_j - (K z)_j / K_jj`` and its variance ``1 / K_jj - D_jj``; ``C K z`` are the filled rows.
     """
+    xp = arrays_of(Z)
     n, p = Z.shape
-    P, sd, filled = np.empty_like(Z), np.empty_like(Z), np.empty_like(Z)
-    left = np.zeros((p, p))
-    noise = np.minimum(1 / np.maximum(weight, 1e-4) - 1, 1e4)
-    diagonal = np.arange(p)
+    P, sd, filled = xp.empty_like(Z), xp.empty_like(Z), xp.empty_like(Z)
+    left = xp.zeros((p, p), Z)
+    noise = xp.clip(1 / xp.clip(weight, 1e-4, None) - 1, None, 1e4)
+    diagonal = xp.index(np.arange(p), Z)
     for start in range(0, n, BLOCK):
         rows = slice(start, start + BLOCK)
-        S = np.repeat(C[None], len(Z[rows]), axis=0)
+        S = xp.tiled(C, len(Z[rows]))
         S[:, diagonal, diagonal] += noise[rows] + 1e-9
-        K = np.linalg.inv(S)
+        K = xp.inv(S)
         Kz = (K @ Z[rows][:, :, None])[:, :, 0]
         own = K[:, diagonal, diagonal]
         P[rows] = Z[rows] - Kz / own
-        sd[rows] = np.sqrt(np.maximum(1 / own - noise[rows], 1e-4))
+        sd[rows] = xp.sqrt(xp.clip(1 / own - noise[rows], 1e-4, None))
         filled[rows] = Kz @ C
         left += len(K) * C - C @ K.sum(0) @ C
     return P, sd, filled, left

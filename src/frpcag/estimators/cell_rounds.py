@@ -160,6 +160,7 @@ class CellRounds:
     def _accepted_repeats(self) -> list[Repeat | Block]:
         """Return the overwriting values that the judge believes in; their cells are flagged."""
         accepted: list[Repeat | Block] = []
+        self.unresolved = False
         for group in self._candidates():
             posts = [one.posterior(self.given, self.observed, self.W2) for one in group]
             post = np.maximum.reduce(posts)
@@ -175,6 +176,8 @@ class CellRounds:
                 accepted += group
                 self.flagged |= post > 0.5
                 self.post = np.maximum(self.post, post)
+            elif group[0].kind == "scattered":
+                self.unresolved = True
         return accepted
 
     def _judge_cells(self, P: Prediction) -> None:
@@ -224,7 +227,9 @@ class CellRounds:
         verdict = self.judge.compare(base, base & ~(scattered > 0.5))
         verdict.doubt = cells_in_doubt(scattered)
         among = self.observed & (self.damage.max(axis=0) > 0.5)
-        verdict.even = is_even((scattered > 0.5) & among, among)
+        # Where a value overwrote cells evenly and yet nothing is predicted better without it, the cells say little of
+        # each other: what deviates from such predictions is a natural tail until it stands apart.
+        verdict.even = is_even((scattered > 0.5) & among, among) and not self.unresolved
         verdict.one_value = self.one_value
         self._note("%.2f %% of the cells deviate, held-out error %+.1f %% (%.1f sigma), %.1f in doubt, %s: %s",
                    100 * float((scattered > 0.5).mean()), 100 * verdict.change, verdict.sigmas, verdict.doubt,
