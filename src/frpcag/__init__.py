@@ -3,13 +3,14 @@
 import importlib
 import typing
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "FRPCAG",
     "FRPCAGCV",
     "BackgroundSeparator",
     "Certificate",
+    "CompressiveFRPCAG",
     "DaskBackend",
     "FRPCAGClustering",
     "Graph",
@@ -33,6 +34,7 @@ _HOMES = {
     "FRPCAGCV": "frpcag.estimators.heldout",
     "BackgroundSeparator": "frpcag.video.separator",
     "Certificate": "frpcag.problem",
+    "CompressiveFRPCAG": "frpcag.estimators.compressive",
     "DaskBackend": "frpcag.backends.dask",
     "FRPCAGClustering": "frpcag.estimators.clustering",
     "Graph": "frpcag.graphs",
@@ -70,6 +72,7 @@ if typing.TYPE_CHECKING:
     from frpcag.backends.dask import DaskBackend
     from frpcag.estimators.cleaner import RobustGraphCleaner
     from frpcag.estimators.clustering import FRPCAGClustering
+    from frpcag.estimators.compressive import CompressiveFRPCAG
     from frpcag.estimators.decomposition import FRPCAG
     from frpcag.estimators.heldout import FRPCAGCV, regularization_path
     from frpcag.estimators.imputer import RobustGraphImputer

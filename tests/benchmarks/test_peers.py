@@ -11,7 +11,7 @@ from frpcag.paper.run import RECORDS
 
 
 def found(task, cell, **_):
-    error = {"FRPCAG": 0.2}.get(cell["model"], 0.4)
+    error = {"RobustGraphCleaner": 0.2}.get(cell["model"], 0.4)
     times = {"run": 0.5, "runs": [0.5], "cold": 1.0}
     return {"status": "ok", "limit": 60, "threads": 1, "shape": [4, 3], "times": times, "memory": 10**6} | {
         "scores": {"error": error},
@@ -63,19 +63,19 @@ def test_the_quick_version_has_a_folder_of_its_own(peers, measured, working_fold
         "task": "recovery",
         "data": "synthetic-300x100",
         "corruption": "outliers5",
-        "model": "FRPCAG",
+        "model": "RobustGraphCleaner",
     }
 
 
 def test_the_smallest_error_is_marked(peers, measured):
     _, out, _ = peers("recovery", "--quick")
     marked = next(line for line in out.splitlines() if "0.200 *" in line)
-    assert marked.split()[:3] == ["synthetic-300x100,", "outliers5", "FRPCAG"]
+    assert marked.split()[:3] == ["synthetic-300x100,", "outliers5", "RobustGraphCleaner"]
 
 
 def test_ctrl_c_keeps_what_was_measured(peers, monkeypatch, ctrl_c, working_folder):
     def second_is_interrupted(task, cell, **options):
-        return found(task, cell) if cell["model"] == "FRPCAG" else ctrl_c()
+        return found(task, cell) if cell["model"] == "RobustGraphCleaner" else ctrl_c()
 
     monkeypatch.setattr(measure, "measure", second_is_interrupted)
     code, out, _ = peers("recovery", "--quick")

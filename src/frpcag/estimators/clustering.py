@@ -16,6 +16,7 @@ from frpcag.cells.overwritten import overwritten_cells
 from frpcag.cells.units import MIXED, find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import UnitsWarning, on_host, refuse_dask
+from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
@@ -59,9 +60,10 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         Number of clusters; "auto" looks for it between 2 and 100: where the spectrum of the neighbour graph has a gap
         and parts of the samples agree. It is a guess: look at ``counts_`` with
         :func:`frpcag.plots.plot_cluster_counts`.
-    estimator : FRPCAG, optional
+    estimator : FRPCAG or CompressiveFRPCAG, optional
         The model that cleans the data; by default ``FRPCAG(metric="auto")``, with ``scale=True`` where the columns
-        have mixed units.
+        have mixed units. With a :class:`CompressiveFRPCAG` a sample of the rows is cleaned and labelled, and the labels
+        are carried over to the others.
     assign : {"auto", "linkage", "spectral", "kmeans", "components"}, default="auto"
         "auto" tries several labels and takes one. With 100 features or more it links the whitened components of the
         clean data, one to three for each cluster, and takes the labels that agree best with the others. With fewer
@@ -80,7 +82,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each sample.
-    estimator_ : FRPCAG
+    estimator_ : FRPCAG or CompressiveFRPCAG
         The fitted model behind the labels.
     n_iter_ : int
         Its solver steps.
@@ -117,7 +119,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     def __init__(
         self,
         n_clusters: int | str = 8,
-        estimator: FRPCAG | None = None,
+        estimator: FRPCAG | CompressiveFRPCAG | None = None,
         *,
         assign: str = "auto",
         n_init: int = 10,
@@ -148,7 +150,10 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         """
         refuse_dask(X, "FRPCAGClustering")
         with whole_fit(self) as fresh:
-            fresh._fit(X)
+            if isinstance(self.estimator, CompressiveFRPCAG):
+                fresh._fit_sample(X)
+            else:
+                fresh._fit(X)
         raise_if_interrupted(self.estimator_)
         return self
 
@@ -183,6 +188,31 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         else:
             self._label_distinct(Z, k, random_state)
         self.n_clusters_ = int(self.labels_.max()) + 1
+
+    def _fit_sample(self, X) -> None:
+        """Clean and label the rows that a compressive model keeps, and carry the labels over to all rows."""
+        model = clone(self.estimator)
+        seed = check_random_state(self.random_state).randint(2**31)
+        parts: dict[str, Any] = {}
+
+        def fit_kept(rows: Array) -> tuple[FRPCAG, Array]:
+            inner = clone(self).set_params(estimator=model.estimator, random_state=seed)
+            try:
+                inner.fit(rows)
+            except KeyboardInterrupt:
+                if not hasattr(inner, "labels_"):
+                    raise
+            parts.update(vars(inner))
+            return inner.estimator_, inner.labels_
+
+        self.labels_ = model._fit(X, fit_kept=fit_kept)
+        for name in ("affinity_", "candidates_", "missing_share_", "n_clusters_", "counts_"):
+            if name in parts:
+                setattr(self, name, parts[name])
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        self.estimator_, self.n_iter_ = model, model.n_iter_
 
     def _default_model(self, Z: Array, random_state) -> FRPCAG:
         return FRPCAG(metric="auto", scale=has_mixed_units(Z), random_state=random_state, n_jobs=self.n_jobs)

@@ -28,6 +28,7 @@ Array = np.ndarray
 FORMAT, VERSION = "frpcag-model", 2
 # What a file may ask for, and where it lives.
 MODELS = {
+    "CompressiveFRPCAG": "frpcag.estimators.compressive",
     "FRPCAG": "frpcag.estimators.decomposition",
     "FRPCAGCV": "frpcag.estimators.heldout",
     "FRPCAGClustering": "frpcag.estimators.clustering",
@@ -105,7 +106,7 @@ def load(path: str | os.PathLike) -> Any:
 
     Returns
     -------
-    FRPCAG, FRPCAGCV, FRPCAGClustering, RobustGraphCleaner, RobustGraphImputer or BackgroundSeparator
+    FRPCAG, FRPCAGCV, FRPCAGClustering, CompressiveFRPCAG, RobustGraphCleaner, RobustGraphImputer or BackgroundSeparator
 
     Examples
     --------

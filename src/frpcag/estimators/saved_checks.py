@@ -187,10 +187,20 @@ def names(nodes: str) -> Check:
 
 
 def fitted(name: str, value: Any, sizes: Sizes) -> None:
-    """Note the lengths of a fitted FRPCAG, which was checked when it was read."""
-    if not hasattr(value, "low_rank_"):
+    """Note the lengths of a fitted FRPCAG or CompressiveFRPCAG, which was checked when it was read."""
+    if not hasattr(value, "embedding_"):
         raise ValueError(f"{name} is no fitted FRPCAG")
-    sizes["n"], sizes["p"] = value.low_rank_.shape
+    sizes["n"], sizes["p"] = len(value.embedding_), value.n_features_in_
+
+
+def fitted_on(shape: str) -> Check:
+    """Check a fitted FRPCAG and the shape of what it was fitted to."""
+
+    def check(name: str, value: Any, sizes: Sizes) -> None:
+        fitted(name, value, {})
+        floats(shape)(f"{name}.low_rank_", getattr(value, "low_rank_", None), sizes)
+
+    return check
 
 
 def frame_shape(name: str, value: Any, sizes: Sizes) -> None:

@@ -1,6 +1,6 @@
 """Inverted lists: points grouped around centroids, so that a search looks at the groups near a query only.
 
-All points are queries here. Queries that look at the same list are handled together, by one matrix product,
+Queries, the points themselves or other rows, that look at the same list are handled together, by one matrix product,
 which is several times faster than scanning the lists query by query.
 """
 
@@ -108,6 +108,11 @@ class InvertedLists:
 
         run(search_block, _blocks(len(self._points)))
         return candidates
+
+    def query(self, rows: NDArray[np.float32], n_candidates: int, *, n_probes: int) -> NDArray[np.int64]:
+        """Return candidates for other rows, as `search` does for the points themselves."""
+        found = self._search_block(rows, n_candidates, n_probes)
+        return np.where(found < 0, -1, self._order[found])
 
     def _search_block(self, points: NDArray[np.float32], n_candidates: int, n_probes: int) -> NDArray[np.int64]:
         n_probes = min(n_probes, len(self._centroids))

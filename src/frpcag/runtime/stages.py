@@ -15,6 +15,8 @@ _WORDS = {
     "refine": "neighbours of the clean samples",
     "restore": "back to the units of X",
     "factorize": "factors",
+    "prepare": "search of the sample prepared",
+    "carry": "rows carried over",
 }
 _NEXT = {
     "": "preprocess",
@@ -61,6 +63,11 @@ class StageReport:
         """Name the stage at work."""
         if self._status is not None:
             self._status.update(f"{_WORDS.get(stage, stage)} ...")
+
+    def note(self, words: str) -> None:
+        """Say how far the stage at work is."""
+        if self._status is not None:
+            self._status.update(words)
 
     def step(self, at: Any) -> None:
         """Note a solver step."""

@@ -1,0 +1,390 @@
+"""CompressiveFRPCAG: solve for a sample of the rows, carry the result over the graph to all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from frpcag.data.preprocess import restore
+from frpcag.data.row_source import RowSource, block_rows, let_go
+from frpcag.engines.base import on_host, refuse_dask
+from frpcag.estimators.carried_rows import HELD_OUT, Carrier, carry_bytes
+from frpcag.estimators.decomposition import FRPCAG
+from frpcag.estimators.frames import as_asked
+from frpcag.estimators.kept import check_compression, count_kept
+from frpcag.estimators.saved import SavedModel
+from frpcag.estimators.tags import accepts_matrices
+from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
+from frpcag.linalg.factorize import fix_signs, gram_svd
+from frpcag.runtime.atomic import atomic_file
+from frpcag.runtime.clock import Clock
+from frpcag.runtime.memory import require_memory
+from frpcag.runtime.stages import StageReport
+from frpcag.runtime.threads import block_pool
+
+Array = np.ndarray
+
+# Entries centred at a time by a thread: their float64 copies stay in its cache.
+_CACHED = 1 << 16
+
+
+class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """:class:`FRPCAG` for very many rows: solved on a sample of them, carried over the graph to all others.
+
+    After compressive PCA on graphs (Shahid, Perraudin, Puy and Vandergheynst 2016b, arXiv 1602.02070): rows, and
+    columns if asked, are drawn at random, :class:`FRPCAG` cleans the small matrix, and every other row is linked to its
+    nearest rows of the sample and cleaned with these held fixed. Rows are read and written block by block, so a
+    memory-mapped file larger than memory will do.
+
+    Parameters
+    ----------
+    estimator : FRPCAG, optional
+        The model that cleans the sample; its threads and ``verbose`` hold for the rest too.
+    n_samples_kept : "auto", int or float, default="auto"
+        Rows of the sample, a number or a share; "auto" keeps 16.8 million entries, within 1000 and 20,000 rows.
+    n_features_kept : int or float, optional
+        Columns of the sample, a number or a share; all by default. The others are carried over the feature graph.
+    decoder : {"robust", "harmonic"}, default="robust"
+        How rows are carried over. "robust" solves each row's own problem, loss and links, without the feature term, in
+        closed form; "harmonic" is the paper's: the weighted mean of the clean rows that it is linked to.
+    keep_low_rank : bool, default=True
+        Whether ``low_rank_`` is kept; it has the size of ``X``.
+    output : path, optional
+        A folder for ``low_rank.npy`` and ``embedding.npy``, which are written block by block, replaced if they are
+        there, and given as memory maps. By default both are arrays in memory.
+    random_state : int, RandomState or None
+        Seed of the sample, and of the neighbour search where ``estimator`` is None.
+
+    Attributes
+    ----------
+    embedding_ : ndarray or memmap of shape (n_samples, n_components)
+        Rows in the principal directions.
+    low_rank_ : ndarray or memmap of shape (n_samples, n_features)
+        The clean part, in the units of ``X``, with ``keep_low_rank``.
+    components_ : ndarray of shape (n_components, n_features)
+        Principal directions.
+    singular_values_ : ndarray of shape (n_components,)
+        Of the clean part of all rows, centred and scaled.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the clean part, the origin of the embedding; zero without ``center``.
+    center_, scale_ : ndarray of shape (n_features,)
+        What was subtracted and divided by.
+    sample_indices_, feature_indices_ : ndarray of int
+        Rows and columns of the sample.
+    sample_rows_ : ndarray of shape (n_kept, n_features)
+        The rows of the sample as they were given.
+    heldout_error_ : float
+        A tenth of the cells of up to 1000 rows outside the sample was hidden: their mean absolute distance from what is
+        carried over, in units of that from the mean of each column. 1 is no better than the mean; NaN where all rows
+        are kept. Compare it over ``n_samples_kept``.
+    estimator_ : FRPCAG
+        The model of the sample, with its certificate.
+    n_iter_, duality_gap_, converged_, status_, backend_ : object
+        Those of ``estimator_``; they say nothing about the rows outside the sample.
+    timings_ : dict of str to float
+        Seconds of drawing, fitting and carrying over.
+
+    Notes
+    -----
+    Ctrl-C while the sample is fitted ends that solve; its result is carried over, then ``KeyboardInterrupt`` is raised.
+    Ctrl-C after that leaves the model and its files as they were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag import CompressiveFRPCAG
+    >>> rng = np.random.default_rng(0)
+    >>> clean = np.repeat(rng.normal(size=(3, 20)), 200, axis=0)
+    >>> X = clean + 5 * (rng.random(clean.shape) < 0.05)
+    >>> model = CompressiveFRPCAG(n_samples_kept=150, random_state=0).fit(X)
+    >>> bool(np.abs(model.low_rank_ - clean).mean() < np.abs(X - clean).mean() / 2)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: FRPCAG | None = None,
+        *,
+        n_samples_kept: str | int | float = "auto",
+        n_features_kept: int | float | None = None,
+        decoder: str = "robust",
+        keep_low_rank: bool = True,
+        output=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.n_samples_kept = n_samples_kept
+        self.n_features_kept = n_features_kept
+        self.decoder = decoder
+        self.keep_low_rank = keep_low_rank
+        self.output = output
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Clean a sample of ``X``, and carry the result over to all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, memory map or path of a ``.npy``, of shape (n_samples, n_features)
+            The data; NaN is missing. float32 stays float32. A memory map or path is read block by block.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        CompressiveFRPCAG
+            The fitted estimator.
+        """
+        with whole_fit(self) as fresh:
+            fresh._fit(X)
+        raise_if_interrupted(self)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit and return ``embedding_``."""
+        return self.fit(X).embedding_
+
+    def transform(self, X):
+        """Clean new rows against the sample and return them in the principal directions."""
+        check_is_fitted(self)
+        origin = (self.mean_ - self.center_) / self.scale_
+        return np.concatenate([(clean - origin.astype(clean.dtype)) @ self.components_.T for clean in self._cleaned(X)])
+
+    def denoise(self, X):
+        """Return new rows cleaned against the sample, in the units of ``X``; a frame if ``set_output`` says so."""
+        check_is_fitted(self)
+        parts = [restore(clean, self.center_, self.scale_) for clean in self._cleaned(X)]
+        return as_asked(self, np.concatenate(parts), X)
+
+    def inverse_transform(self, X):
+        """Return the data that rows of an embedding stand for; a frame if ``set_output`` says so."""
+        check_is_fitted(self)
+        E = check_array(X, dtype=[np.float64, np.float32])
+        if E.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X has {E.shape[1]} columns, but the embedding has {len(self.components_)} components; pass what "
+                "transform returns."
+            )
+        return as_asked(self, restore(E @ self.components_, self.mean_, self.scale_), X)
+
+    def carry_labels(self, labels, X):
+        """Return labels of the rows of ``X``, from labels of the sample, by the strongest links.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_kept,)
+            Of the rows ``sample_indices_``.
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        labels = np.asarray(labels)
+        if labels.shape != self.sample_indices_.shape:
+            raise ValueError(
+                f"labels has shape {labels.shape}, but the sample has {len(self.sample_indices_)} rows; pass one label "
+                "for each of sample_indices_."
+            )
+        source = RowSource(X, self, reset=False)
+        near = (self._carrier.near(self._as_solved(rows)) for _, rows in source.blocks())
+        return np.concatenate([self._carrier.vote(labels, found) for found in near])
+
+    def _cleaned(self, X) -> Iterator[Array]:
+        source = RowSource(X, self, reset=False)
+        for _, rows in source.blocks():
+            rows = self._as_solved(rows)
+            yield self._carrier.clean(rows, self._carrier.near(rows))
+
+    def _as_solved(self, rows: Array) -> Array:
+        out = np.empty_like(rows)
+        step = max(1, _CACHED // rows.shape[1])
+
+        def fill(start: int) -> None:
+            at = slice(start, start + step)
+            out[at] = (rows[at] - self.center_) / self.scale_
+
+        with block_pool(self.estimator_.n_jobs) as run:
+            run(fill, range(0, len(rows), step))
+        return out
+
+    def _fit(self, X, *, fit_kept: Callable[[Array], tuple[FRPCAG, Array]] | None = None) -> Array | None:
+        """Fit; ``fit_kept`` fits and labels the sample in another way, and the labels of all rows are returned."""
+        refuse_dask(X, "CompressiveFRPCAG")
+        check_compression(self)
+        clock, seed = Clock(), check_random_state(self.random_state)
+        source = RowSource(X, self)
+        n, p = source.shape
+        model = FRPCAG(random_state=seed.randint(2**31)) if self.estimator is None else clone(self.estimator)
+        m = count_kept("n_samples_kept", self.n_samples_kept, n, least=2, width=p)
+        q = p if self.n_features_kept is None else count_kept("n_features_kept", self.n_features_kept, p, least=2)
+        self._require_memory(source, (m, q), model)
+        self.sample_indices_ = np.sort(seed.permutation(n)[:m])
+        self.feature_indices_ = np.sort(seed.permutation(p)[:q])
+        kept = source.take(self.sample_indices_)
+        clock.lap("draw")
+        rows = kept if q == p else np.ascontiguousarray(kept[:, self.feature_indices_])
+        labels: Array | None = None
+        if fit_kept is None:
+            model = fit_as_far_as_possible(model, rows)
+        else:
+            model, labels = fit_kept(rows)
+        self.estimator_ = on_host(model)
+        clock.lap("fit_sample")
+        with StageReport(self.estimator_.verbose) as shown:  # after the report of the sample's own fit
+            clock.listener = shown.lap
+            self.sample_rows_: Array = kept
+            self._carrier, V = self._prepare(kept)
+            clock.lap("prepare")
+            labels = self._carry(source, V, labels, shown)
+            clock.lap("carry")
+        others = np.setdiff1d(seed.permutation(n)[: m + HELD_OUT], self.sample_indices_)[:HELD_OUT]
+        self.heldout_error_ = self._carrier.heldout_error(self._as_solved(source.take(others)))
+        clock.lap("heldout_error")
+        for name in ("n_iter_", "duality_gap_", "converged_", "status_", "backend_"):
+            setattr(self, name, getattr(self.estimator_, name))
+        self.timings_ = clock.seconds
+        return labels
+
+    def _after_load(self) -> None:
+        self._carrier, _ = self._prepare(self.sample_rows_)
+
+    def _prepare(self, kept: Array) -> tuple[Carrier, Array]:
+        """Return what carries rows over, and the principal directions of the sample as columns; note the units."""
+        model, columns = self.estimator_, self.feature_indices_
+        graph = model.sample_graph_
+        options = {
+            "metric": model.metric, "loss": model.loss, "huber_delta": model.huber_delta, "decoder": self.decoder,
+            "random_state": check_random_state(0), "n_jobs": model.n_jobs,
+        }  # fmt: skip
+        filled, U = model.low_rank_ + model.sparse_, model.low_rank_
+        self.center_, self.scale_ = model.center_, model.scale_
+        V = model.components_.T
+        if len(columns) < kept.shape[1]:
+            filled, U = self._carry_columns(kept, filled, U, options)
+            W = self._as_solved(U)
+            origin = W.mean(axis=0, dtype=np.float64) if model.center else 0.0
+            V = gram_svd((W - origin).astype(W.dtype), model.n_components, random_state=0)[2]
+        k = min(model.n_neighbors, len(kept) - 1)
+        solved = self._as_solved(filled), self._as_solved(U)
+        return Carrier(*solved, graph=graph, gamma=model.gamma1_, n_neighbors=max(k, 1), **options), V
+
+    def _carry_columns(self, kept: Array, filled: Array, U: Array, options: dict) -> tuple[Array, Array]:
+        """Return the sample with all columns and its clean part: those left out are carried over the feature graph."""
+        model, columns = self.estimator_, self.feature_indices_
+        self.center_ = np.nanmean(kept, axis=0, dtype=np.float64) if np.any(model.center_) else np.zeros(kept.shape[1])
+        self.scale_ = np.ones(kept.shape[1])
+        if np.any(model.scale_ != 1):
+            spread = np.nanstd(kept, axis=0, dtype=np.float64)
+            self.scale_ = np.where(spread > 0, spread, 1.0)
+        self.center_[columns], self.scale_[columns] = model.center_, model.scale_
+        inner = {name: options[name] for name in options if name != "metric"}
+        features = [np.ascontiguousarray(((A - model.center_) / model.scale_).T.astype(A.dtype)) for A in (filled, U)]
+        k = min(model.n_neighbors, len(columns) - 1)
+        carrier = Carrier(
+            *features, graph=model.feature_graph_, gamma=model.gamma2_, n_neighbors=max(k, 1), **inner
+        )  # fmt: skip
+        rest = np.setdiff1d(np.arange(kept.shape[1]), columns)
+        others = np.ascontiguousarray(self._as_solved(kept)[:, rest].T)
+        clean = carrier.decode(others, carrier.near(others)).T
+        wide_U, wide = np.empty_like(kept), kept.copy()
+        wide_U[:, columns], wide[:, columns] = U, filled
+        wide_U[:, rest] = restore(np.ascontiguousarray(clean), self.center_[rest], self.scale_[rest])
+        return np.where(np.isnan(wide), wide_U, wide), wide_U
+
+    def _carry(self, source: RowSource, V: Array, labels: Array | None, shown: StageReport) -> Array | None:
+        """Clean all rows, a block at a time; then turn the embedding into the principal directions of all of them."""
+        n, p = source.shape
+        total, done = np.zeros(p), 0
+        votes: list[Array] = []
+        places = np.full(n, -1, np.int32)
+        places[self.sample_indices_] = np.arange(len(self.sample_indices_))
+        with ExitStack() as files:
+            E = self._room(files, "embedding", (n, V.shape[1]), source.dtype)
+            low_rank = self._room(files, "low_rank", (n, p), source.dtype) if self.keep_low_rank else None
+            for at, rows in source.blocks():
+                rows = self._as_solved(rows)
+                near = self._carrier.near(rows)
+                U = self._carrier.clean(rows, near)
+                own = np.flatnonzero(places[at] >= 0)
+                U[own] = self._carrier.U[places[at][own]]
+                total += U.sum(axis=0, dtype=np.float64)
+                E[at] = U @ V
+                if labels is not None:
+                    found = self._carrier.vote(labels, near)
+                    found[own] = labels[places[at][own]]
+                    votes.append(found)
+                if low_rank is not None:
+                    low_rank[at] = restore(U, self.center_, self.scale_)
+                for room in (E, low_rank):
+                    if isinstance(room, np.memmap):
+                        let_go(room)
+                done += len(rows)
+                shown.note(f"carrying over: {done:,} of {n:,} rows")
+            origin = total / n if self.estimator_.center else np.zeros(p)
+            self.singular_values_, R = self._turn(E, origin @ V)
+            self.components_ = np.ascontiguousarray((V @ R).T.astype(source.dtype))
+            self.mean_ = self.center_ + origin * self.scale_
+            del E, low_rank
+        self.embedding_ = self._results["embedding"]()
+        if self.keep_low_rank:
+            self.low_rank_ = self._results["low_rank"]()
+        del self._results
+        return np.concatenate(votes) if votes else None
+
+    def _turn(self, E: Array, origin: Array) -> tuple[Array, Array]:
+        """Centre the embedding and turn it into its own principal directions, in place; return Sigma and the turn."""
+        step = block_rows(max(E.shape[1], 1))
+        blocks = [slice(start, start + step) for start in range(0, len(E), step)]
+        gram = np.zeros((E.shape[1], E.shape[1]))
+        for at in blocks:
+            part = E[at] - origin
+            gram += part.T @ part
+        values, vectors = np.linalg.eigh(gram)
+        R = fix_signs(vectors[:, ::-1])[0]
+        for at in blocks:
+            E[at] = (E[at] - origin) @ R
+            if isinstance(E, np.memmap):
+                let_go(E)
+        return np.sqrt(np.maximum(values[::-1], 0)).astype(E.dtype), R
+
+    def _room(self, files: ExitStack, name: str, shape: tuple[int, int], dtype: np.dtype) -> Array:
+        """Return an array to write a result to; a memory-mapped file that is put in place when ``files`` closes."""
+        results = self.__dict__.setdefault("_results", {})
+        if self.output is None:
+            array = np.empty(shape, dtype)
+            results[name] = lambda: array
+            return array
+        folder = Path(self.output)
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = files.enter_context(atomic_file(folder / f"{name}.npy"))
+        results[name] = lambda: np.load(folder / f"{name}.npy", mmap_mode="r")
+        return np.lib.format.open_memmap(partial, mode="w+", dtype=dtype, shape=shape)
+
+    def _require_memory(self, source: RowSource, kept: tuple[int, int], model: FRPCAG) -> None:
+        c = model.n_components
+        n_components = int(c) if isinstance(c, Integral) else min(kept)
+        k = int(model.n_neighbors) if isinstance(model.n_neighbors, Integral) else 10
+        needed = carry_bytes(
+            source.shape, source.dtype.itemsize, kept=kept, n_neighbors=k, n_components=n_components,
+            stored=self.output is not None, low_rank=self.keep_low_rank,
+        )  # fmt: skip
+        what = f"a compressive fit of X with shape {source.shape} that keeps {kept[0]} rows and {kept[1]} columns"
+        if self.output is None:
+            what += ", results in memory (output=folder writes them to files),"
+        require_memory(needed, what)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self):
+        return accepts_matrices(super().__sklearn_tags__())
