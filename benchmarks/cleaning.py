@@ -135,7 +135,8 @@ def measure(method: str, X: Array, truth: Array, hit: Array) -> dict:
     if method == "given":
         result = X
     elif method == "rpca":
-        result = RPCA().fit(X - X.mean(axis=0)).low_rank_ + X.mean(axis=0)
+        mean = X.mean(axis=0, dtype=np.float64)  # its stop of 1e-7 is beyond float32
+        result = RPCA().fit(X - mean).low_rank_ + mean
     elif method == "tensorly":
         from tensorly.decomposition import robust_pca
 

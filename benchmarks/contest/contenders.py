@@ -18,6 +18,7 @@ from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.impute import KNNImputer, SimpleImputer
 
 from frpcag.baselines import BASELINES
+from frpcag.estimators.cleaner import RobustGraphCleaner
 from frpcag.estimators.clustering import FRPCAGClustering
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.imputer import RobustGraphImputer
@@ -86,6 +87,11 @@ def as_given(given: Given, seed: int) -> Array:
 def median_rows(given: Given, seed: int) -> Array:
     """Take the median of each feature."""
     return np.broadcast_to(np.median(given.X, axis=0), given.X.shape)
+
+
+def clean_cells(given: Given, seed: int) -> Array:
+    """Find and repair wrong cells."""
+    return RobustGraphCleaner(random_state=0).fit(given.X).cleaned_
 
 
 def clean_frpcag(given: Given, seed: int, *, laplacian: str) -> Array:
@@ -287,7 +293,8 @@ def fit_model(given: Given, seed: int, *, model: Callable) -> Any:
 _OURS = partial(clean_frpcag, laplacian="normalized")
 
 CLEANERS = {
-    "FRPCAG": Contender(_OURS, ours=True),
+    "RobustGraphCleaner": Contender(clean_cells, ours=True),
+    "FRPCAG": Contender(_OURS),
     "FRPCAG, combinatorial": Contender(partial(clean_frpcag, laplacian="combinatorial")),
     "RPCA, our ALM": Contender(clean_rpca),
     "TensorLy robust_pca": Contender(clean_tensorly, needs="tensorly"),
