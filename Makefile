@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint docs package clean
+.PHONY: demo test test-gpu lint docs figures changelog package clean
 
 demo: $(VENV)/.demo-ready
 	$(BIN)/frpcag demo
@@ -18,6 +18,14 @@ test-gpu: $(VENV)/.test-ready $(VENV)/.gpu-ready
 docs: $(VENV)/.docs-ready
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
+
+# Every figure of README and docs beside the record it comes from; fails where they differ.
+figures: $(VENV)/.demo-ready
+	$(BIN)/python docs/check_figures.py
+
+# Moves the lines of changes/ into CHANGELOG.md, under the version of the package.
+changelog:
+	$(PYTHON) docs/gather_changes.py
 
 lint: $(VENV)/.lint-ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -17,19 +17,20 @@ from pathlib import Path
 import figure_sources
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/index.md")
+PAGES = ("README.md", "docs/index.md", "paper/paper.md")
 FIGURE = re.compile(r"(?<![\w./-])\d+(?:\.\d+)?(?![\w-]|\.\d)")
 SOURCE = re.compile(r"<!-- = (.*?) -->")
-# What is passed over: code in a line, targets of links and pictures, references to literature.
-PASSED = re.compile(r"`[^`]*`|\]\([^)]*\)|arXiv:[\d.]+|et al\. \(?\d{4}\)?|, (?:19|20)\d\d\b|Python 3\.\d+")
+# What is passed over: code and formulas in a line, targets of links and pictures, references to literature.
+PASSED = re.compile(r"`[^`]*`|\$[^$]+\$|\]\([^)]*\)|arXiv:[\d.]+|et al\. \(?\d{4}\)?|, (?:19|20)\d\d\b|Python 3\.\d+")
 
 
 def lines_with_figures(text: str) -> Iterator[tuple[int, list[str], str | None]]:
     """Yield number, figures and source of every line outside code that has figures."""
-    fenced = False
+    fenced = in_head = False
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.lstrip().startswith("```"):
+        if line.lstrip().startswith(("```", "$$")) or (line == "---" and (number == 1 or in_head)):
             fenced = not fenced
+            in_head = number == 1
         if fenced or line.startswith("    "):
             continue
         source = SOURCE.search(line)
