@@ -27,6 +27,8 @@ _FEW_ROWS = 64
 # From this many rows on scores are first taken in float16, on tensor cores.
 _COARSE_ROWS = 8192
 _COARSE_EXTRA = 22
+# Blocks of them at a time: nothing but the products is of their size, and each launch costs the host time.
+_COARSE_BLOCKS = 3
 # Two numbers rounded to 11 bits: their product is off by 2^-10 of itself; twice that for the sums in float32.
 _COARSE_ERROR = 2.0**-9
 # As in `frpcag.graphs.neighbors`, but a list looks at the lists nearest to its own centroid: all its points share one
@@ -118,7 +120,7 @@ def exact_neighbors(X: Tensor, n_neighbors: int, *, metric: Metric = EUCLIDEAN) 
     indices = torch.empty((n, k), dtype=torch.int64, device=X.device)
     distances = torch.empty((n, k), dtype=torch.float64, device=X.device)
     doubtful = []
-    for rows in _blocks(everyone, n):
+    for rows in _blocks(everyone, n // _COARSE_BLOCKS):
         products = torch.mm(halves[rows], halves.T, out_dtype=torch.float32)
         last, candidates = smallest(half_squares, products, min(n, k + _COARSE_EXTRA))
         indices[rows], distances[rows] = _rank(points, rows, candidates, k)
