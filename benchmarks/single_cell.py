@@ -1,9 +1,10 @@
 """Time, peak memory and gap of `frpcag.anndata.denoise` on sparse counts of 10,000 cells and 20,000 genes.
 
 ``python benchmarks/single_cell.py`` needs no data set: counts of 20 kinds of cells are drawn on the spot, a tenth of
-them not zero, and brought to logarithms. The peak is that of the whole process, libraries and counts included; "beside"
-leaves out what was there before the fit. It is told by stage, too, so that one sees where it is reached. ``--cells``
-and ``--genes`` set other sizes; ``--steps 3`` ends the solver early, for the memory alone. Writes results/single_cell.json.
+them not zero, and brought to logarithms. The peak is that of the whole process, libraries and counts included;
+"beside" leaves out what was there before the fit. It is told by stage, too, so that one sees where it is reached.
+``--cells`` and ``--genes`` set other sizes; ``--steps 3`` ends the solver early, for the memory alone. Writes
+results/single_cell.json.
 """
 
 from __future__ import annotations
@@ -91,9 +92,10 @@ def main() -> None:
     )
     if (chosen.cells, chosen.genes, chosen.steps) == (10_000, 20_000, 500):
         record = {
-            "cells": chosen.cells, "genes": chosen.genes, "entries": int(X.nnz),
-            "seconds": seconds, "peak_GB": peak / 1e9, "beside_GB": (peak - before) / 1e9, "predicted_GB": predicted / 1e9, "gap": found["duality_gap"],
-            "n_iter": found["n_iter"], "stages_GB": {stage: top / 1e9 for stage, top in peaks.items()},
+            "cells": chosen.cells, "genes": chosen.genes, "entries": int(X.nnz), "seconds": seconds,
+            "peak_GB": peak / 1e9, "beside_GB": (peak - before) / 1e9, "predicted_GB": predicted / 1e9,
+            "gap": found["duality_gap"], "n_iter": found["n_iter"],
+            "stages_GB": {stage: top / 1e9 for stage, top in peaks.items()},
         }  # fmt: skip
         write_result("single_cell", record)
 
