@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -26,7 +27,8 @@ from frpcag.solvers.solve import check_options
 from frpcag.solvers.stopping import Solution
 
 
-class Centred(NamedTuple):
+@dataclass
+class Centred:
     """Data ready for the solve, and what undoes it: ``X = Xc * scale + center``."""
 
     Xc: Any
@@ -88,6 +90,14 @@ class Engine:
     def centre(self, X: Any) -> Centred:
         """Return a centred and scaled copy of ``X``."""
         raise NotImplementedError
+
+    def data(self, centred: Centred) -> Any:
+        """Return all of the centred and scaled data."""
+        return centred.Xc
+
+    def lend(self, centred: Centred) -> bool:
+        """Let go of the centred and scaled data while the solver has a copy; False where they are kept."""
+        return False
 
     def warn_of_units(self, X: Any) -> None:
         """Warn if the columns of ``X``, as `check` returns it, are so unlike that the widest decide alone."""
