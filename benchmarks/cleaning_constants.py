@@ -3,29 +3,58 @@
 ``python benchmarks/cleaning_constants.py`` (with FRPCAG_DATA set) measures what is missing in
 results/cleaning_constants.jsonl and prints the tables of docs/decisions/cleaning.md. Three constants are limits between
 damage and nature: the rate of a scattered value, the cliff of a rectangle, and the gain per cell in doubt (from
-results/cleaning.jsonl). The fourth, the bound of held-out errors, is chosen by the error of whole fits.
+results/cleaning.jsonl). The others are chosen by the error of whole fits: the bound of held-out errors, the share of
+the residuals that their scale is taken from, and the least base rate of damage.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from cleaning import IMAGES, QUICK_SAMPLES, TABLES, corrupt, error, load
 from cleaning import read as read_cells
 from machine import RESULTS
+from scipy.stats import norm
 
 from frpcag import RobustGraphCleaner
-from frpcag.cells import blocks, predictors, repeats
+from frpcag.cells import blocks, evenness, low_rank, predictors, repeats
 from frpcag.cells.feature_graphs import grid_weights
 from frpcag.estimators import cell_rounds
 
 RECORDS = RESULTS / "cleaning_constants.jsonl"
-CAPS = (0.75, 1.5, 3.0)
-CAP_SETS, CAP_KINDS = ("sensors", "wine", "diabetes", "cancer", "usps", "yale"), ("salt25", "sd5")
+SETS = ("sensors", "wine", "diabetes", "cancer", "usps", "yale")
+
+
+class Constant(NamedTuple):
+    """A constant that whole fits decide about."""
+
+    title: str
+    values: tuple[float, ...]
+    sets: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
+CONSTANTS = {
+    "cap": Constant("bound", (0.75, 1.5, 3.0), SETS, ("salt25", "sd5")),
+    "kept": Constant("share", (0.7, 0.8, 0.9), SETS, ("salt25", "sd5")),
+    "base": Constant("least base rate", (0.002, 0.005, 0.01), (*SETS, "scrna_worm"), ("clean", "sd5")),
+}
+
+
+def put(what: str, value: float) -> None:
+    """Set one of the constants."""
+    if what == "cap":
+        predictors.CAP = cell_rounds.CAP = value
+    elif what == "kept":
+        end = norm.ppf((1 + value) / 2)
+        low_rank.KEPT, low_rank.UNIT = value, value / (2 * (norm.pdf(0) - norm.pdf(end)))
+    else:
+        evenness.LEAST_BASE = value
 
 
 def read() -> list[dict]:
@@ -65,18 +94,20 @@ def measure_values(done: set) -> None:
             print(name, kind, values, flush=True)
 
 
-def measure_caps(done: set) -> None:
-    """Write down the error of whole fits by the bound of held-out errors."""
-    for name, kind in product(CAP_SETS, CAP_KINDS):
-        truth, shape = load(name, most=QUICK_SAMPLES)
-        X, _ = corrupt(truth, shape, kind)  # type: ignore[misc]
-        for cap in CAPS:
-            if ("cap", name, kind, cap) in done:
+def measure_fits(done: set) -> None:
+    """Write down the error of whole fits by the value of each constant, the others as they are."""
+    for what, constant in CONSTANTS.items():
+        usual = {"cap": predictors.CAP, "kept": low_rank.KEPT, "base": evenness.LEAST_BASE}[what]
+        for name, kind, value in product(constant.sets, constant.kinds, constant.values):
+            if (what, name, kind, value) in done:
                 continue
-            predictors.CAP = cell_rounds.CAP = cap
+            truth, shape = load(name, most=QUICK_SAMPLES)
+            X, _ = corrupt(truth, shape, kind)  # type: ignore[misc]
+            put(what, value)
             found = error(RobustGraphCleaner(random_state=0).fit(X).cleaned_, truth)
-            write({"what": "cap", "data": name, "corruption": kind, "cap": cap, "error": found})
-            print(name, kind, cap, round(found, 3), flush=True)
+            write({"what": what, "data": name, "corruption": kind, what: value, "error": found})
+            print(what, name, kind, value, round(found, 3), flush=True)
+        put(what, usual)
 
 
 def leave_out(cases: list[tuple[str, float, bool]], title: str) -> None:
@@ -110,23 +141,29 @@ def print_tables() -> None:
     judged = [r for r in read_cells() if r["method"] == "ours" and r["gain"] > 0.005 and r["doubt"] > 0]
     uneven = [r for r in judged if not r["even"] and r["data"] not in ("mnist", "coil20", "scrna_worm")]
     leave_out([(r["data"], r["gain"] / r["doubt"], r["suspects_right"] > 0.5) for r in uneven], "gain per doubt")
-    caps = [r for r in read() if r["what"] == "cap"]
-    mean: Callable[[float, str], float] = lambda cap, without: float(  # noqa: E731
-        np.mean([r["error"] for r in caps if r["cap"] == cap and r["data"] != without])
-    )
-    print(
-        "\n| left out | best bound on the others | mean error there | error on it, both by bound |\n|---|---|---|---|"
-    )
-    for name in sorted({r["data"] for r in caps}):
-        means = [mean(cap, name) for cap in CAPS]
-        own = [np.mean([r["error"] for r in caps if r["cap"] == cap and r["data"] == name]) for cap in CAPS]
+    for what in CONSTANTS:
+        print_choice(what)
+
+
+def print_choice(what: str) -> None:
+    """Print the best value of a constant with one set left out at a time."""
+    title, values, *_ = CONSTANTS[what]
+    records = [r for r in read() if r["what"] == what]
+
+    def mean(value: float, *, without: str = "", of: str = "") -> float:
+        some = (r for r in records if r[what] == value and r["data"] != without and of in ("", r["data"]))
+        return float(np.mean([r["error"] for r in some]))
+
+    print(f"\n| left out | best {title} on the others | mean error there | error on it, both by {title} |")
+    print("|---|---|---|---|")
+    for name in sorted({r["data"] for r in records}):
+        means, own = [mean(v, without=name) for v in values], [mean(v, of=name) for v in values]
         shown = (", ".join(f"{value:.3f}" for value in some) for some in (means, own))
-        print(f"| {name} | {CAPS[int(np.argmin(means))]} | " + " | ".join(shown) + " |")
+        print(f"| {name} | {values[int(np.argmin(means))]} | " + " | ".join(shown) + " |")
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    there = {("value", r["data"], r["corruption"]) for r in read() if r["what"] == "value"}
-    measure_values(there)
-    measure_caps({("cap", r["data"], r["corruption"], r["cap"]) for r in read() if r["what"] == "cap"})
+    measure_values({("value", r["data"], r["corruption"]) for r in read() if r["what"] == "value"})
+    measure_fits({(r["what"], r["data"], r["corruption"], r[r["what"]]) for r in read() if r["what"] in CONSTANTS})
     print_tables()

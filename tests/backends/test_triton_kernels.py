@@ -49,7 +49,9 @@ def test_missing_entries_move_as_in_the_reference(loss, kind):
     assert_same_run(random_problem(1, n=8, p=5, loss=loss, kind=kind, mask=0.3))
 
 
-def test_several_tiles_panels_and_slices_equal_the_reference(monkeypatch):
+@pytest.mark.parametrize("most_dense", [0, 2048])  # certificates by lists, and by a dense product
+def test_several_tiles_panels_and_slices_equal_the_reference(most_dense, monkeypatch):
+    monkeypatch.setattr("frpcag.backends.torch.triton_steps._DENSE_TO", most_dense)
     monkeypatch.setattr("frpcag.backends.torch.triton_steps._TILE_BYTES", 1)  # 16 rows a tile
     monkeypatch.setattr("frpcag.backends.torch.triton_steps._PROGRAMS", 8)  # several rows a program
     rng = np.random.default_rng(0)

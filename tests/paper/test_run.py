@@ -90,7 +90,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
         "from pathlib import Path\n"
         "from frpcag.paper.run import Experiment, run_cells\n"
         "def wait(cell):\n"
-        "    print(os.getpid(), flush=True)\n"
+        "    os.write(1, b'%d\\n' % os.getpid())\n"  # one write: lines of two processes do not mix
         "    if cell['x']:\n"
         "        time.sleep(600)\n"
         "    return {}, {}\n"

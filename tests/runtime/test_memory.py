@@ -168,4 +168,4 @@ def test_the_formula_is_about_what_a_fit_takes():
     assert done.returncode == 0, done.stderr
     for case, peak in zip(CASES, done.stdout.split(), strict=True):
         # The peak moves with the allocator and the number of threads.
-        assert 0.7 <= memory.needed_bytes(*case) / int(peak) <= 1.5, case
+        assert 0.7 <= memory.needed_bytes(*case) / int(peak) <= 1.6, case

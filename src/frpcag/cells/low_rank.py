@@ -18,6 +18,8 @@ from frpcag.linalg.arrays import arrays_of
 Array = Any
 
 RANKS = (0, 1, 2, 3, 5, 8, 12, 20, 35)
+# Share of the residuals, the smaller ones, that their scale comes from, and one over its mean for a standard Gaussian.
+KEPT, UNIT = 0.8, 1.79
 # Cut-off of the weights in robust standard deviations: wide first, so that a bad start can still be left.
 CUTS = (12.0, 12.0, 6.0, 6.0, 4.0)
 # Least ridge, relative to the weighted squares.
@@ -184,7 +186,7 @@ def top_directions(R: Array, observed: Array, rank: int, *, clip: bool = True) -
 
 
 def typical_size(R: Array, observed: Array, *, most: int = 50_000) -> float:
-    """Return a robust standard deviation: 1.79 times the mean of the smaller four fifths of the sizes.
+    """Return a robust standard deviation: UNIT times the mean of the smaller sizes, a share KEPT of them.
 
     The median would do for dense data; where most cells are exactly alike it is zero.
     """
@@ -193,8 +195,7 @@ def typical_size(R: Array, observed: Array, *, most: int = 50_000) -> float:
     flat = xp.abs(R.reshape(-1)[::step][observed.reshape(-1)[::step]])
     if not len(flat):
         return 0.0
-    keep = max(1, int(0.8 * len(flat)))
-    return 1.79 * xp.mean_of_smallest(flat, keep)
+    return UNIT * xp.mean_of_smallest(flat, max(1, int(KEPT * len(flat))))
 
 
 def sampled_median(values: Array, observed: Array, *, most: int = 200_000) -> float:

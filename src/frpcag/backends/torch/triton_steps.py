@@ -209,7 +209,9 @@ def gap_sums(state: TorchState) -> list[float]:
     (rows_each, n_panels), found = exact["grid"], []
     for start in range(0, n, exact["rows"]):
         stop = min(start + exact["rows"], n)
-        if b["has"]["TWO"]:
+        if exact["dense"] is not None:
+            torch.mm(state.U[start:stop].double(), exact["dense"], out=exact["G"][: stop - start])
+        elif b["has"]["TWO"]:
             kernels.feature_pass[(exact["programs"],)](
                 state.U[start:stop], exact["G"], *exact["two"], stop - start, p, **exact["feature_shape"]
             )
@@ -234,11 +236,17 @@ def _load_exact(state: TorchState) -> dict[str, Any]:
     if problem.gamma1 > 0:
         L1: Any = problem.L1
         one = L1.ptr, L1.idx, 2 * problem.gamma1 * L1.val
-    exact: dict[str, Any] = {"one": one, "G": wide, "rows": n, "grid": (b["shape"]["ROWS"], b["grid"][1])}
+    grid = (b["shape"]["ROWS"], b["grid"][1])
+    exact: dict[str, Any] = {"one": one, "G": wide, "rows": n, "grid": grid, "dense": None}
     if problem.gamma2 > 0:
+        L2: Any = problem.L2
         exact["rows"] = rows = min(n, max(1, _EXACT_ENTRIES // p))
         exact["G"] = torch.empty((rows, p), dtype=torch.float64, device=X.device)
-        exact["two"], exact["programs"], exact["feature_shape"] = _feature_lists(
-            state, 2 * problem.gamma2, torch.float64, rows
-        )
+        if p <= _DENSE_TO:  # tensor cores multiply float64; adding the zeros of a dense matrix rounds nothing
+            exact["dense"] = torch.zeros((p, p), dtype=torch.float64, device=X.device)
+            exact["dense"][L2.rows, L2.idx.long()] = 2 * problem.gamma2 * L2.val.double()
+        else:
+            exact["two"], exact["programs"], exact["feature_shape"] = _feature_lists(
+                state, 2 * problem.gamma2, torch.float64, rows
+            )
     return exact
