@@ -8,9 +8,9 @@ again. ``--again`` forgets what is there.
 - ``clusters``: all 70,000 images clustered from a sample, beside the clusterer on all of them.
 - ``cleaning``: a tenth of the pixels set to 0 or 255; distance of the clean part from the true images, in units of
   their distance from their mean.
-- ``file``: 8 x 8 patches of a video as a memory-mapped .npy, a twentieth of the cells set to 0 or 1. Peak memory is that
-  of the process while it fits, less what it held before, beside the prediction of the guard. The file and the results
-  lie in a temporary folder, TMPDIR, and take 12 bytes for each cell.
+- ``file``: 8 x 8 patches of a video as a memory-mapped .npy, a twentieth of the cells set to 0 or 1. Peak memory is
+  that of the process while it fits, less what it held before, beside the prediction of the guard. The file and the
+  results lie in a temporary folder, TMPDIR, and take 12 bytes for each cell.
 """
 
 from __future__ import annotations
