@@ -89,7 +89,7 @@ class StreamedState:
         lo, hi, rows, columns = solution_box(problem)
         self._box = lo, hi, torch.from_numpy(rows[self._order]), torch.as_tensor(columns, device=device)
         most = max(len(block.halo) for block in self._blocks)
-        self._halos = [self._room((most, n_columns(problem)), dtype) for _ in range(_SLOTS)]
+        self._halos = [self._room((most, problem.X.shape[1]), dtype) for _ in range(_SLOTS)]
         on_gpu = device.type == "cuda"
         self._streams: list[Any] = [torch.cuda.Stream(device) if on_gpu else None for _ in range(_SLOTS)]
         self._wait()
@@ -169,12 +169,19 @@ class StreamedState:
 
     def _block(self, part: tuple[slice, Array, Array, Array, Array], factor: float, dtype: torch.dtype) -> _Block:
         rows, halo, starts, idx, val = part
-        exact = factor * val
-        kept = (starts.astype(np.int32), idx.astype(np.int32), exact)
-        lists = [self._room(A.shape, torch.from_numpy(A).dtype).copy_(torch.from_numpy(A)) for A in kept]
-        step_values = torch.from_numpy(power_of_two(self._lam) * exact).to(dtype)
-        in_steps = self._room(step_values.shape, dtype).copy_(step_values)
-        return _Block(rows, torch.from_numpy(halo), *lists, in_steps)
+        exact = torch.from_numpy(factor * val)
+        starts, idx = starts.astype(np.int32), idx.astype(np.int32)
+        return _Block(
+            rows,
+            torch.from_numpy(halo),
+            starts=self._kept(torch.from_numpy(starts)),
+            idx=self._kept(torch.from_numpy(idx)),
+            exact=self._kept(exact),
+            val=self._kept((power_of_two(self._lam) * exact).to(dtype)),
+        )
+
+    def _kept(self, A: Tensor) -> Tensor:
+        return self._room(tuple(A.shape), A.dtype).copy_(A)
 
     def _slots(self) -> Iterator[tuple[int, _Block]]:
         for i, block in enumerate(self._blocks):
@@ -212,11 +219,6 @@ class StreamedState:
 
     def _seen(self, X: Tensor) -> Tensor | None:
         return None if self.problem.mask is None else ~torch.isnan(X)
-
-
-def n_columns(problem: Problem) -> int:
-    """Return the number of columns of a problem."""
-    return problem.X.shape[1]
 
 
 def _cut(L1: Any, order: Array, X: Array, budget: int) -> list[tuple[slice, Array, Array, Array, Array]]:
