@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from frpcag.backends import select_backend
 from frpcag.data.preprocess import check_flags
+from frpcag.engines.devices import takes_gpu
 from frpcag.engines.gammas import check_gamma
 from frpcag.graphs.checks import check_weight_options
 from frpcag.graphs.laplacian import check_laplacian
@@ -207,9 +208,19 @@ def engine_for(X: Any, model: Any) -> Engine:
     select_backend(name, X=X)  # says what is unknown or missing
     if is_dask(X) and name not in ("auto", "dask"):
         raise ValueError(f"backend={name!r} does not take Dask arrays; pass backend='dask' or X.compute().")
-    kind = "dask" if is_dask(X) or name == "dask" else "torch" if is_tensor(X) or name == "torch" else "host"
-    module, attribute = ENGINES[kind]
+    module, attribute = ENGINES[_kind_of(X, name, model)]
     return getattr(import_module(module), attribute)(model)
+
+
+def _kind_of(X: Any, name: Any, model: Any) -> str:
+    """Return where ``X`` goes through the stages; an array too large for the GPU stays on the host."""
+    if is_dask(X) or name == "dask":
+        return "dask"
+    if is_tensor(X):
+        return "torch"
+    if name == "torch":
+        return "torch" if import_module("frpcag.engines.torch").fits_on_device(X, model) else "host"
+    return "torch" if name == "auto" and takes_gpu(X, model) else "host"
 
 
 def check_parameters(model: Any) -> None:
