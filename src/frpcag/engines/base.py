@@ -284,6 +284,12 @@ def call_on_rows(model: Any, method: str, X: Any) -> Any:
     return getattr(model, method)(X)
 
 
+def in_blocks(model: Any) -> bool:
+    """Say whether a model asks for row blocks, whatever the matrix is."""
+    backend = getattr(model, "backend", None)
+    return getattr(backend, "name", backend) == "dask"
+
+
 def refuse_dask(X: Any, name: str) -> None:
     """Raise ValueError for a Dask array where a model holds all rows at once."""
     if is_dask(X):
