@@ -49,6 +49,7 @@ class BlockState:
     directory: list[Any] = field(default_factory=list)
     workers: list[Any] = field(default_factory=list)
     sloped: bool = False
+    unsure: bool = False  # whether the parts may have done steps that the log does not know
 
     @property
     def base(self) -> int:
@@ -195,7 +196,7 @@ class DaskBackend(Backend):
         for blocks in self._ask(state, "gap"):
             for block_sums, block_tops in blocks:
                 sums, tops = sums + block_sums, np.fmax(tops, block_tops)
-        return certified(state.problem, Sums(*map(float, (*sums, *tops))))  # type: ignore[arg-type]
+        return certified(state.problem, Sums(*map(float, (*sums, *tops))))
 
     def slope(self, state: BlockState) -> Any:
         """Return the gradient of the graph terms at ``U``, as `unload` returns ``U``."""
@@ -267,12 +268,17 @@ class DaskBackend(Backend):
     def _advance(
         self, state: BlockState, n_steps: int, t: float, restart: bool, weights: list[float] | None
     ) -> tuple[StepScalars, float]:
+        state.unsure = True  # until they have answered: Ctrl-C may come before
         total, t, used = self._ask(state, "advance", n_steps, t, restart, weights)[0]
+        state.unsure = False
         state.log += used
         return StepScalars(*map(float, total)), t
 
     def _ask(self, state: BlockState, name: str, *arguments: Any) -> list[Any]:
         """Let all parts do something; where a worker died, after they have been made again."""
+        if state.unsure and name != "advance":
+            state.unsure = False
+            state.log[:] = self._ask(state, "history", state.base)[0]
         return self._lasting(state, lambda: self._call(state, name, arguments))
 
     def _lasting(self, state: BlockState, do: Callable[[], Any]) -> Any:
@@ -343,6 +349,8 @@ class DaskBackend(Backend):
         if which == "V" and not state.sloped:
             self._call(state, "slope", ())
             state.sloped = True
+        if which == "U":
+            self._call(state, "settle", ())
         assert state.tokens is not None
         tasks = [(token, which, state.n_iter) for token in state.tokens]
         return state.problem.layout.cluster.map(collect, tasks, [home or None for home in state.directory])

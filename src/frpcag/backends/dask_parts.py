@@ -55,6 +55,9 @@ class Part:
     patience: float
     worker: Any  # None where no cluster is
     n_iter: int
+    first: int = 0  # step at which it was made
+    used: list[float] = field(default_factory=list)  # momentum of every step since
+    pinned: bool = False  # its token is on disk
     sends: dict[int, Array] | None = None  # rows that the other parts need of this one
     turn: int = 0
     letters: dict[int, dict[int, tuple]] = field(default_factory=dict)
@@ -80,15 +83,20 @@ class Part:
 
         Returns the sums of the last step over all parts, ``t``, and the momentum of every step.
         """
-        used, total = [], np.zeros(3)
+        total, done = np.zeros(3), len(self.used)
         for k in range(n_steps):
             t_next = (1 + sqrt(1 + 4 * t * t)) / 2
-            used.append((t - 1) / t_next if weights is None else weights[k])
-            sums = self.live.step((*self.numbers.step, used[-1]))
+            weight = (t - 1) / t_next if weights is None else weights[k]
+            sums = self.live.step((*self.numbers.step, weight))
+            self.used.append(weight)
             self.n_iter += 1
             total = self._swap("Y", directory, sums)
             t = 1.0 if restart and total[2] > 0 else t_next
-        return total, t, used
+        return total, t, self.used[done:]
+
+    def history(self, directory: Sequence[Any], since: int) -> list[float]:
+        """Return the momentum of every step since one."""
+        return self.used[since - self.first :]
 
     def gap(self, directory: Sequence[Any]) -> list[tuple]:
         """Return the numbers of `frpcag.problem.Sums` of every block."""
@@ -101,6 +109,10 @@ class Part:
         self.live.look_at_U()
         self._swap("U", directory, np.zeros((0, 3)))
         self.live.slope()
+
+    def settle(self, directory: Sequence[Any]) -> None:
+        """Let go of all iterates but ``U``: no step follows."""
+        self.live.settle()
 
     def save(self, directory: Sequence[Any], paths: Sequence[str], names: Sequence[str]) -> list[str]:
         """Write iterates of every block to its file; return the digests."""
@@ -141,17 +153,30 @@ class Part:
 class Token:
     """Held by Dask in place of a `Part`, which no task may copy: the part lives as long as its token."""
 
-    def __init__(self, part: Part) -> None:
-        self.key, self.epoch, self.address = (part.run, part.index), part.epoch, _address(part)
-        weakref.finalize(self, _free, self.key, self.epoch)
+    def __init__(self, key: tuple[str, int], epoch: int, address: str) -> None:
+        self.key, self.epoch, self.address = key, epoch, address
+        weakref.finalize(self, _free, key, epoch)
 
     def __reduce__(self) -> tuple:
-        # On its way to another worker, or to the disk of this one, from where it comes back without its part.
-        return _Moved, ()
+        # On its way to the disk of this worker, or to another one, where there is no such part.
+        part = _PARTS.get(self.key)
+        if part is not None and part.epoch == self.epoch:
+            part.pinned = True
+        return _come_back, (self.key, self.epoch, self.address)
 
 
-class _Moved:
+class Gone:
+    """What a token is where its part is not."""
+
     address = None
+
+
+def _come_back(key: tuple[str, int], epoch: int, address: str) -> Token | Gone:
+    part = _PARTS.get(key)
+    if part is None or part.epoch != epoch:
+        return Gone()
+    part.pinned = False
+    return Token(key, epoch, address)
 
 
 def place(
@@ -170,11 +195,11 @@ def place(
     worker = _this_worker()
     threads = 1 if worker is None else max(1, worker.state.nthreads)
     live = import_module(f"frpcag.backends.{kernels}.blocks").Live(rows, features, start, n_threads=threads)
-    part = Part(run, index, epoch, n_parts, live, numbers, patience, worker, n_iter)
+    part = Part(run, index, epoch, n_parts, live, numbers, patience, worker, n_iter, n_iter)
     if worker is not None:
         worker.handlers.setdefault("frpcag_letter", receive)
     _PARTS[run, index] = part
-    return Token(part)
+    return Token((run, index), epoch, _address(part))
 
 
 def where(token: Any) -> Any:
@@ -247,7 +272,7 @@ async def _exchange(part: Part, turn: int, letters: dict[int, tuple], directory:
 async def _send(part: Part, turn: int, j: int, letter: tuple, directory: Sequence[Any]) -> None:
     from distributed.protocol import to_serialize
 
-    about = {"run": part.run, "epoch": part.epoch, "index": j, "turn": turn, "sender": part.index}
+    about: dict[str, Any] = {"run": part.run, "epoch": part.epoch, "index": j, "turn": turn, "sender": part.index}
     try:
         if directory[j] == _address(part):
             taken = await receive(**about, letter=letter)
@@ -295,6 +320,6 @@ def _this_worker() -> Any:
 
 def _free(key: tuple[str, int], epoch: int) -> None:
     part = _PARTS.get(key)
-    if part is not None and part.epoch == epoch:
+    if part is not None and part.epoch == epoch and not part.pinned:
         del _PARTS[key]
         part.thread.shutdown(wait=False)

@@ -137,6 +137,10 @@ class Live:
         graphs = self._graphs(2)
         self._over_tiles(lambda tiles, scratch: kernels.slope_rows(self.spare, graphs, scratch[1], self.Y, tiles))
 
+    def settle(self) -> None:
+        """Let go of all arrays but ``U``."""
+        self.Y = self.spare = self.U[:0]
+
     def pick(self, which: str, rows: Array) -> Array:
         """Return rows that another run needs."""
         return (self.Y if which == "Y" else self.spare)[rows]

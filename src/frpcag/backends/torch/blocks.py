@@ -154,6 +154,10 @@ class Live:
         for at in self.rows.cut.rows:
             self.Y[at] = gradient_rows(U, at, self.rows.exact, self.features.exact).to(self.Y.dtype)
 
+    def settle(self) -> None:
+        """Let go of all arrays but ``U``."""
+        self.Y = self.spare = self.U[:0]
+
     def pick(self, which: str, rows: Array) -> Array:
         """Return rows that another run needs, on the host."""
         A = self.Y if which == "Y" else self.spare
