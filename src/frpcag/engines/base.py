@@ -41,6 +41,10 @@ class Centred(NamedTuple):
             return None
         return self.Xc.shape[0] * float(abs(self.center / self.scale).sum())
 
+    def without_data(self) -> Centred:
+        """Return what undoes the centring, alone."""
+        return self._replace(Xc=None)
+
 
 class Factors(NamedTuple):
     """``U - origin = W diag(Sigma) V'``."""

@@ -241,13 +241,15 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
             solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol)
         if self.nonnegative:
             low_rank = engine.clipped(low_rank, solution)
+        centred, problem = centred.without_data(), None  # what is not needed any more makes room for the results
         engine.clock.lap("restore")
         factors = engine.factors(solution.U)
-        engine.clock.lap("factorize")
-        self.__dict__.update(engine.results(X, low_rank, centred, factors, graphs))
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
         self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
         self.backend_ = solution.backend
+        del solution
+        engine.clock.lap("factorize")
+        self.__dict__.update(engine.results(X, low_rank, centred, factors, graphs))
         self.timings_ = engine.clock.seconds
 
     def fit_transform(self, X, y=None):
