@@ -260,3 +260,12 @@ def test_the_squared_problem_of_one_graph_has_its_closed_form(graphs, kind):
 
 def test_every_solver_is_registered_by_its_name():
     assert {name: function.__name__ for name, function in SOLVERS.items()} == {name: name for name in SOLVERS}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_certificates_far_from_the_target_are_few_and_no_step_is_far_beyond_it():
+    problem = random_problem(5, n=30, p=12)
+    found = solve(problem, tol=1e-9, backend="numpy").history["n_iter"]
+    assert found[:3].tolist() == [1, 10, 20]
+    assert 10 < np.diff(found).max() <= 30
+    assert solve(problem, tol=0.0, max_iter=int(0.7 * found[-1]), backend="numpy").gap > 1e-9

@@ -13,9 +13,10 @@ import numpy as np
 from frpcag.runtime.threads import count_threads
 
 # Arrays of the size of X that a fit holds beside X itself: in the solver the centred one, and X, U and both Y; the
-# reference backend makes more for its plain expressions. At the end U, the three results, and what rounds them.
+# reference backend makes more for its plain expressions. At the end the centred one, U, its slope and its copy, and
+# what rounds that; the factors come later.
 _SOLVER_ARRAYS = {"numpy": 8}
-_USUAL_ARRAYS, _END_ARRAYS = 5, 6.5
+_USUAL_ARRAYS, _END_ARRAYS = 5, 5
 # Libraries' buffers and blocks of the neighbour search, whatever the size of X.
 _FIXED = 60 * 10**6
 # Each neighbour of a node: edges found from both ends, as weights and as a Laplacian, and copies while they are built.
