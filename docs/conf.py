@@ -1,5 +1,12 @@
-"""Sphinx: the site of docs/, built by ``make docs`` without network, every warning an error."""
+"""Sphinx: the site of docs/, built by ``make docs`` without network, every warning an error.
 
+With ``FRPCAG_SITE=https://...`` the pages get a version switch: the versions stand side by side at that address, one
+folder each, and ``switcher.json`` lies beside them. Without it, as offline, there is no switch.
+"""
+
+import json
+import os
+import re
 import sys
 from datetime import date
 from pathlib import Path
@@ -80,6 +87,14 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
+site = os.environ.get("FRPCAG_SITE", "").rstrip("/")
+if site:
+    html_baseurl = f"{site}/{version}/"
+    html_theme_options |= {
+        "switcher": {"json_url": f"{site}/switcher.json", "version_match": version},
+        "check_switcher": False,  # it is not there before the first upload
+        "navbar_end": ["version-switcher", "theme-switcher"],
+    }
 
 
 def skip_scikit_learn(app, what, name, obj, skip, options):
@@ -88,6 +103,17 @@ def skip_scikit_learn(app, what, name, obj, skip, options):
     return True if inherited else None
 
 
+def write_switcher(app, error):
+    """Write the list of released versions, newest first, for the address that the switch reads."""
+    if not site or error:
+        return
+    changelog = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = re.findall(r"^## (\d+\.\d+\.\d+)(?! \(not)", changelog, flags=re.MULTILINE) or [version]
+    versions = [{"version": one, "url": f"{site}/{one}/", "preferred": one == found[0]} for one in found]
+    (Path(app.outdir) / "switcher.json").write_text(json.dumps(versions, indent=1), encoding="utf-8")
+
+
 def setup(app):
-    """Connect the hook."""
+    """Connect the hooks."""
     app.connect("autodoc-skip-member", skip_scikit_learn)
+    app.connect("build-finished", write_switcher)

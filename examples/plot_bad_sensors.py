@@ -2,11 +2,11 @@
 Which samples and sensors are bad
 =================================
 
-``S`` says what did not fit. Summed up by row and by column (:func:`~frpcag.insight.outlier_shares`) it points at
-sensors that fail and at days when something went wrong.
+``S`` holds what did not fit. Its share per row and per column (:func:`~frpcag.insight.outlier_shares`) shows which
+sensors fail, and on which days something went wrong.
 
-Forty sensors in five rooms report their temperature every hour for forty days. Three sensors spike now and then, one
-is stuck for a while, and on two days the loggers were restarted and a tenth of all readings are nonsense.
+Forty sensors in five rooms report their temperature every hour for forty days. Three sensors spike now and then. One
+is stuck for a while. On two days the loggers were restarted, and a tenth of all readings are nonsense.
 """
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ X[600:700, stuck] = 30.0
 wrong[600:700, stuck] = True
 
 # %%
-# Levels matter here, so the Laplacian is the combinatorial one (see :doc:`plot_which_laplacian`). Which sensors share a
-# room is known, so that graph is given. A searched one would not do: a bad sensor is far from all others, gets weak
+# Levels matter here, so the Laplacian is the combinatorial one (see :doc:`plot_which_laplacian`). We know which sensors
+# share a room, so we pass that graph. A searched graph works badly here: a bad sensor is far from all others, gets weak
 # links, and keeps its errors.
 same_room = (room[:, None] == room).astype(float) - np.eye(40)
 model = FRPCAG(laplacian="combinatorial", feature_graph=same_room).fit(X)

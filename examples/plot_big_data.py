@@ -2,9 +2,9 @@
 Row blocks: data larger than memory
 ===================================
 
-A Dask array goes in as it is: graphs, solver, certificate and factors work on row blocks, on your cluster or, without a
-client as here, block after block in this process. Nothing of the size of ``X`` is ever gathered. The answer is the one
-that NumPy gives, up to neighbours that lie in other blocks and are missed by the search.
+Pass a Dask array as it is. Graphs, solver, certificate and factors work on row blocks: on your cluster or, without a
+client as here, one block after the other in this process. No step collects an array of the size of ``X``. The answer is
+that of NumPy, except for neighbours in other blocks that the search misses.
 """
 
 import dask.array as da
@@ -19,7 +19,7 @@ from frpcag.plots import plot_embedding
 X, clean, labels = make_low_rank_on_graphs(
     2000, 40, n_sample_clusters=8, n_feature_clusters=8, outliers=0.1, noise=0.3, dtype=np.float32, random_state=0
 )
-blocks = da.from_array(X, chunks=(500, -1))  # in earnest: da.from_zarr("x.zarr"), or the path of a .npy or .zarr
+blocks = da.from_array(X, chunks=(500, -1))  # with real data: da.from_zarr("x.zarr"), or the path of a .npy or .zarr
 
 # %%
 by_blocks = FRPCAG(random_state=0).fit(blocks)
@@ -39,4 +39,4 @@ difference = relative_error(np.asarray(by_blocks.low_rank_), in_memory.low_rank_
 print(f"difference between the two clean parts: {difference:.1e}")
 
 # %%
-# More: :doc:`/scaling`, with what a cluster costs, checkpoints, and what happens when a worker is lost.
+# :doc:`/scaling` has more: what a cluster costs, checkpoints, and what happens if a worker is lost.

@@ -2,8 +2,8 @@
 The certificate: how far from the optimum
 =========================================
 
-The model is convex, so there is one smallest value of the objective. Every solve computes a lower bound of it beside
-the value it has reached; the relative difference is the *duality gap*. It does not depend on trust in the solver: the
+The model is convex, so its objective has one smallest value. Every solve computes a lower bound of that value. The
+relative difference between the bound and the value reached is the *duality gap*. You need not trust the solver: the
 bound holds for any ``U`` (see :doc:`the maths </maths>`).
 
 Shahid et al. (2016) stop when the iterates hardly change. We run their algorithm and ours on the same problem.
@@ -34,8 +34,8 @@ runs = {
 }
 
 # %%
-# Where the paper would have stopped: when the squared change of an iterate falls below a share of its squared size,
-# here 1e-4; and where we stop, at a gap of 1e-3.
+# The paper stops when the squared change of an iterate falls below a share of its squared size, here 1e-4. We stop at a
+# gap of 1e-3.
 paper = solve(problem, restart=False, step="paper", stop="change", tol=1e-4)
 ours = solve(problem)
 print(f"stop on change: {paper.n_iter} steps, gap {paper.gap:.1e}")
@@ -55,4 +55,4 @@ ax.set(xlabel="steps", ylabel="relative duality gap")
 ax.legend(frameon=False)
 
 # %%
-# An iterate that hardly changes need not be near the optimum: momentum may be about to turn, or the steps be short.
+# An iterate that hardly changes need not be near the optimum: momentum may be about to turn, or the steps may be short.

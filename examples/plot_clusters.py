@@ -2,12 +2,10 @@
 Clusters of corrupted data
 ==========================
 
-Ten digits, more and more of whose pixels are black or white. :class:`~frpcag.FRPCAGClustering` cleans the data,
-rebuilds the graph of the samples from what it cleaned, and clusters that graph. No labels are used; they only score the
-result.
+Images of ten digits, with more and more pixels set to black or white. :class:`~frpcag.FRPCAGClustering` cleans the
+data and clusters the result. It sees no labels; they only score the result.
 
-The strongest curve is the one that is *told* which pixels were hit, by NaN in their place. Whoever knows what is wrong
-with the data should say so.
+The best curve is told which pixels were hit: they are NaN. If you know which entries are wrong, mark them.
 """
 
 import warnings
@@ -58,6 +56,6 @@ plot_embedding(model.estimator_.embedding_, y, ax=right)
 right.set_title(f"{shares[-1]:.0%} of the pixels unknown: two components of U, true digits", fontsize=9)
 
 # %%
-# Unmarked gross errors of this kind are hard for everybody: while they are few, k-means on the pixels is ahead on these
-# small images; with many, FRPCAGClustering is, and still wrong in half of the samples. Told where the errors are, it
-# hardly suffers. One draw of the corruption, one seed: differences of a few points are noise.
+# Unmarked errors of this kind are hard for every method. With few of them, k-means on the pixels is ahead on these
+# small images; with many, FRPCAGClustering is ahead, and still wrong in half of the samples. If it knows where the
+# errors are, it loses little. This is one draw of the corruption and one seed: differences of a few points are noise.

@@ -2,9 +2,9 @@
 A first fit: gross errors out of images
 =======================================
 
-A quarter of the pixels of small handwritten digits are set to black or white. :class:`~frpcag.FRPCAG` splits what is
-left, ``X = U + S``: ``U`` is close to its neighbours in two graphs, ``S`` takes what does not fit. Nobody says which
-pixels are wrong, and no clean digit is ever seen.
+A quarter of the pixels of small handwritten digits are set to black or white. :class:`~frpcag.FRPCAG` splits the
+result into ``X = U + S``: ``U`` is close to its neighbours in two graphs, ``S`` takes what does not fit. The model does
+not know which pixels are wrong, and it never sees a clean digit.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,7 @@ digits = load_dataset("digits")  # 1797 images of 8 x 8 pixels, from scikit-lear
 X, hit = salt_and_pepper(digits.X, 0.25, random_state=0)
 
 # %%
-# Fit with the settings as they come. The gap is a proof: no other ``U`` has an objective smaller by more than that
-# share.
+# Fit with the default settings. The gap is a proof: no other ``U`` has an objective smaller by more than that share.
 model = FRPCAG(random_state=0).fit(X)
 print(f"{model.n_iter_} steps, duality gap {model.duality_gap_:.1e}, backend {model.backend_}")
 
@@ -35,7 +34,7 @@ plot_image_grid(
 )
 
 # %%
-# Closer to the truth than PCA with ten components, because PCA must explain the black and white pixels too.
+# ``U`` is closer to the truth than PCA with ten components, because PCA must explain the black and white pixels too.
 pca = PCA(10, random_state=0).fit(X)
 distance = {
     "as given": relative_error(X, digits.X),
@@ -46,8 +45,8 @@ for name, value in distance.items():
     print(f"{name:>10}: {100 * value:4.1f} % off the true images")
 
 # %%
-# It is a smoother, and loses detail: on *clean* digits the same fit is farther off than the digits themselves, and than
-# PCA.
+# FRPCAG is a smoother and loses detail: on *clean* digits the same fit is farther from the truth than PCA, and of
+# course than the digits themselves.
 clean_model = FRPCAG(random_state=0).fit(digits.X)
 clean_pca = PCA(10, random_state=0).fit(digits.X)
 on_clean = {
@@ -57,6 +56,6 @@ on_clean = {
 print("on clean digits: " + ", ".join(f"{name} {100 * value:.1f} % off" for name, value in on_clean.items()))
 
 # %%
-# And the entries that ``S`` points at: rather more than were hit, since some strokes are taken for errors too.
+# ``S`` points at more entries than were hit, because it takes some strokes for errors.
 scores = outlier_scores(model.sparse_, hit)
 print(f"of the pixels hit S points at {scores['recall']:.0%}; of those it points at {scores['precision']:.0%} were hit")

@@ -2,10 +2,10 @@
 What the gammas do
 ==================
 
-``gamma1`` weighs the sample graph, ``gamma2`` the feature graph. With both near zero nothing changes, ``U = X``; with
-both large, neighbours become alike and detail goes. ``"auto"`` takes ``1 / mean |2 L X|``, which follows the units of
-the data; everything here is counted in multiples of it. :func:`~frpcag.regularization_path` solves for many gammas,
-each from the solution of its neighbour, and certifies every one.
+``gamma1`` weighs the sample graph, ``gamma2`` the feature graph. If both are near zero, nothing changes: ``U = X``. If
+both are large, neighbours become alike and detail is lost. ``"auto"`` takes ``1 / mean |2 L X|``, which follows the
+units of the data; all gammas on this page are multiples of it. :func:`~frpcag.regularization_path` solves for many
+gammas, starts each solve from the solution of its neighbour, and certifies every one.
 """
 
 import matplotlib.pyplot as plt
@@ -55,6 +55,6 @@ m1, m2 = chosen.gamma1_ / unit.gamma1_, chosen.gamma2_ / unit.gamma2_
 print(f"FRPCAGCV takes {m1:.2f} and {m2:.2f} times auto: {by_cv:.3f} off the truth")
 
 # %%
-# A quarter of the hidden entries are themselves wrong, and what predicts entries best need not clean best: the choice
-# cleans, a little less well than "auto" does. Held-out entries are made for *missing* values
+# A quarter of the hidden entries are themselves wrong, and the best prediction need not be the best cleaning. Here this
+# choice cleans a little less well than "auto". Held-out entries are meant for *missing* values
 # (:doc:`plot_missing_values`).

@@ -2,11 +2,11 @@
 Missing values
 ==============
 
-NaN is missing, everywhere in the library: graphs compare what two rows have in common, missing entries have no data
-term, ``low_rank_`` predicts them, and the certificate still holds.
+Everywhere in the library, NaN means missing. Graphs compare the entries that two rows share, missing entries have no
+data term, ``low_rank_`` predicts them, and the certificate still holds.
 
-Pixels of 400 digits are removed: three in ten, then seven in ten. 5 % of what is left is black or white, which nobody
-marked. :class:`~frpcag.RobustGraphImputer` is compared with scikit-learn's imputers.
+We remove pixels of 400 digits: three in ten, then seven in ten. Of the others, 5 % are black or white, unmarked. Then
+we compare :class:`~frpcag.RobustGraphImputer` with scikit-learn's imputers.
 """
 
 import matplotlib.pyplot as plt
@@ -56,6 +56,6 @@ ax.set_xlabel("mean absolute error on the missing pixels (of 16)")
 ax.legend(frameon=False)
 
 # %%
-# At 30 % missing the graph imputer is ahead of the others; at 70 % it is a little behind two of them. The graphs
-# compare what two rows share, and with seven tenths missing that is 6 of 64 pixels, on average. Wider rows can lose
-# more: of faces with 10304 pixels 80 % may be missing (:doc:`/guide/missing`).
+# With 30 % missing the graph imputer is ahead of the others; with 70 % it is a little behind two of them. The graphs
+# compare the pixels that two rows share, and with seven tenths missing these are 6 of 64 on average. Wider rows can
+# lose more: in faces with 10304 pixels 80 % may be missing (:doc:`/guide/missing`).

@@ -2,9 +2,9 @@
 New rows, cleaned one by one
 ============================
 
-``transform`` and ``denoise`` treat rows that were not in the fit. They are robust: a new row is linked to the *clean*
-training rows by absolute differences, entries that stand out are left out of the search, and the row's own small
-problem is solved with the training rows held fixed. PCA projects whatever it is given.
+``transform`` and ``denoise`` take rows that were not in the fit. They are robust: they link a new row to the *clean*
+training rows by absolute differences, ignore entries that stand out, and solve a small problem for the row while the
+training rows stay fixed. PCA projects every error along with the row.
 """
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,8 @@ for name, rows in damaged.items():
     print(f"{name:>30}: {distance[name][0]:.1%} off by PCA, {distance[name][1]:.1%} by denoise")
 
 # %%
-# On clean rows PCA is nearer, as it should be: cleaning what needs no cleaning costs detail. Where entries are grossly
-# wrong ``denoise`` is. Where they are missing the two are alike: the mean pixel is no gross error.
+# On clean rows PCA is nearer to the truth, because cleaning costs detail. With grossly wrong entries ``denoise`` is
+# nearer. With missing entries the two are about equal, because the mean pixel is not a gross error.
 rows = damaged["a bright block over a quarter"]
 plot_image_grid(
     {
@@ -52,6 +52,6 @@ plot_image_grid(
 )
 
 # %%
-# A row is treated on its own: alone or in a batch, the result is the same.
+# Each row is treated on its own: alone or in a batch, the result is the same.
 alone = model.denoise(rows[:1])
 print("largest difference, alone or in a batch:", float(np.abs(alone - model.denoise(rows)[:1]).max()))

@@ -2,9 +2,10 @@
 In a scikit-learn pipeline
 ==========================
 
-Estimators of the library are scikit-learn estimators: they can be steps of a pipeline, cloned, and searched over. Here
-a classifier works on components of digits two fifths of whose pixels are missing and a tenth of which are black or
-white, in training and in test data alike. scikit-learn's PCA needs the gaps filled in first.
+All estimators here are scikit-learn estimators: you can put them into a pipeline, clone them, and search over their
+parameters. In this example a classifier works on the components of damaged digits: two fifths of the pixels are
+missing, and a tenth are black or white, in training and in test data. scikit-learn's PCA needs the gaps filled in
+first.
 """
 
 import matplotlib.pyplot as plt
@@ -46,7 +47,7 @@ for name, model in models.items():
     print(f"{name}: {model.best_params_}, {accuracy[name]:.1%} of the test digits right")
 
 # %%
-# Accuracy in cross-validation on the training digits, and two of the components of digits that the fit has not seen.
+# Left: accuracy in cross-validation on the training digits. Right: two components of digits that the fit has not seen.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for (name, model), style in zip(models.items(), ("o:", "^-"), strict=True):
     left.plot([10, 20, 40], 100 * model.cv_results_["mean_test_score"], style, label=name)

@@ -2,9 +2,9 @@
 Video: what stands still and what moves
 =======================================
 
-A made-up clip of sixty frames from a camera that does not move: a ball bounces through a room, a second one rolls past
-a window, and the light is switched off for a third of the time. :class:`~frpcag.BackgroundSeparator` has nothing to
-tune; it links each frame to frames that look alike, so that dark ones learn from dark ones.
+A synthetic clip of sixty frames from a camera that does not move: a ball bounces through a room, a second one rolls
+past a window, and the light is off for a third of the time. :class:`~frpcag.BackgroundSeparator` needs no tuning. It
+links each frame to similar frames, so dark frames learn from dark frames.
 """
 
 import matplotlib.pyplot as plt
@@ -68,5 +68,5 @@ plot_contact_sheet(
 )
 
 # %%
-# The median calls all of the dark frames foreground. New frames are compared with the frozen background:
+# The median takes the dark frames for foreground as a whole. New frames are compared with the background of the fit:
 print("share of a new frame that is foreground:", float(model.transform(frames[3]).mean().round(3)))

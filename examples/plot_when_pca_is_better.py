@@ -2,10 +2,10 @@
 When PCA is better
 ==================
 
-FRPCAG smooths along graphs. It helps where samples *have* near neighbours that they resemble, and errors are gross.
-Where data are a linear subspace without clusters and the noise is Gaussian, nearest neighbours say little, and PCA is
-the right tool: it is the maximum-likelihood answer. Where a few entries are grossly wrong on such data, nuclear-norm
-robust PCA is.
+FRPCAG smooths along graphs. It helps if samples have near neighbours that they resemble, and if errors are gross. If
+the data fill a linear subspace without clusters and the noise is Gaussian, nearest neighbours say little. Then PCA is
+the right tool, because it is the maximum-likelihood answer; and if a few entries are grossly wrong, nuclear-norm robust
+PCA is.
 
 Three models on two kinds of data, with more and more gross errors:
 
@@ -39,10 +39,10 @@ def corrupt(truth, share):
 
 
 # %%
-# PCA and RPCA are told the true rank (RPCA's result is cut to it). FRPCAG gets the sample graph only, since columns are
-# unrelated, three times the automatic gamma, and two refinements, because gross errors spoil the first graph: the best
-# of six settings tried on the groups, with the truth in view. With its defaults, and on six groups in a space of rank
-# six, it was never the best of the three.
+# PCA and RPCA know the true rank (RPCA's result is cut to it). FRPCAG gets only the sample graph, because the columns
+# are unrelated; three times the automatic gamma; and two refinements, because gross errors spoil the first graph. This
+# was the best of six settings on the groups, chosen with the truth in view. With its defaults, and on six groups in a
+# space of rank six, FRPCAG was never the best of the three.
 def pca(X, k):
     model = PCA(k).fit(X)
     return model.inverse_transform(model.transform(X))
@@ -77,6 +77,6 @@ axes[0].set_ylabel("distance to the truth")
 axes[0].legend(frameon=False)
 
 # %%
-# On the subspace FRPCAG is never the best: PCA wins without gross errors, RPCA with them, and both know the plane that
-# no neighbourhood shows. On the groups it is the other way round: neighbours agree, no plane fits. Look at your data:
-# if the nearest neighbours of a sample do not resemble it, use something else.
+# On the subspace FRPCAG is never the best: PCA wins without gross errors and RPCA with them, because both model the
+# plane, which neighbours do not show. On the groups it is the other way round: neighbours agree, and no plane fits.
+# Look at your data: if the nearest neighbours of a sample do not resemble it, use something else.

@@ -2,8 +2,9 @@
 Which graph
 ===========
 
-Both graphs can be searched for (``"exact"``, ``"approximate"``), given (``"grid"`` for pixels, or any adjacency you
-know), or left out (``None``). On small images with gross errors we try some and look at the distance to the truth.
+You can have each graph searched (``"exact"``, ``"approximate"``), pass it (``"grid"`` for pixels, or any adjacency that
+you know), or leave it out (``None``). Here we try some of these on small images with gross errors and compare the
+distance to the truth.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +21,8 @@ clean = digits.X[:1000]
 X, hit = salt_and_pepper(clean, 0.25, random_state=0)
 
 # %%
-# A sample graph that somebody knows: here, digits of the same class, twenty links each. And one from clean images,
-# which nobody has in practice: it shows how much is lost because the graph itself is built from corrupted data.
+# A sample graph from known links: here, twenty links per digit, all within its class. And a graph from clean images: in
+# practice you do not have it, but it shows how much is lost because the graph is built from corrupted data.
 rng = np.random.default_rng(0)
 own = np.zeros((1000, 1000))
 for i in range(1000):
@@ -54,8 +55,8 @@ ax.invert_yaxis()
 ax.set_xlabel("distance to the true images (green: graphs that know more than X)")
 
 # %%
-# How good was the search? The share of the ten nearest neighbours that it finds, in the corrupted images that it was
-# given, and in the clean ones that it never saw:
+# How good is the search? This is the share of the ten nearest neighbours that it finds, judged by the corrupted images
+# that it searched, and by the clean images:
 graph = build_graph(X, method="approximate", random_state=0)
 recall = {
     "approximate search in the corrupted images": neighbor_recall(graph, X, random_state=0),
@@ -65,5 +66,5 @@ for name, value in recall.items():
     print(f"{name}: {value:.2f}")
 
 # %%
-# The search is as good as exact; it is the data that mislead it. What helps is a graph that does not come from the
+# The search is as good as an exact one, but the corrupted data mislead it. Use a graph that does not come from the
 # corrupted data: the pixel grid, known links, or ``n_refine``, which builds the graphs again from ``U``.

@@ -2,13 +2,13 @@
 Which Laplacian: clusters or levels
 ===================================
 
-The normalised Laplacian leaves vectors alone that follow the square root of the degree; the combinatorial one leaves
-constants alone. So where the *level* of the data carries meaning (temperatures, brightness, tables that are not
-centred), the normalised one bends the level of each row with its degree in the graph. For clusters that does not
+The combinatorial Laplacian does not change constant vectors. The normalised one does not change vectors that follow the
+square root of the degree. So if the *level* of the data has a meaning (temperatures, brightness, tables that are not
+centred), the normalised one shifts the level of each row with its degree in the graph. For clusters that does not
 matter.
 
-Here rows are days, columns the hours of a day, and values are temperatures. Winter days are few and scattered, summer
-days many and alike, so their degrees differ.
+Here rows are days, columns are the hours of a day, and values are temperatures. Winter days are few and scattered,
+summer days are many and alike, so their degrees differ.
 """
 
 import matplotlib.pyplot as plt

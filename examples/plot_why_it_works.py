@@ -2,9 +2,9 @@
 Why it works: data that are smooth on their graphs
 ==================================================
 
-No SVD is taken in the loop, yet ``U`` is nearly low-rank. The reason (Shahid et al. 2016, Sec. IV and V): the principal
-directions of data with neighbourhood structure are close to the low-frequency eigenvectors of the graphs, and the graph
-terms damp high frequencies. :mod:`frpcag.insight` puts numbers on that, for your data too.
+The solver computes no SVD in its loop, yet ``U`` is nearly low-rank. The reason (Shahid et al. 2016, Sec. IV and V): if
+data have neighbourhood structure, their principal directions are close to the low-frequency eigenvectors of the graphs,
+and the graph terms damp high frequencies. :mod:`frpcag.insight` measures this, also for your data.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ for ax, matrix, title in zip(axes, (Gamma, Gamma_shuffled), ("the pixel graph", 
     ax.set_title(title, fontsize=9)
 
 # %%
-# What the fit does: the energy moves to the low frequencies of the sample graph, and singular values fall faster.
+# The fit moves energy to the low frequencies of the sample graph, and the singular values fall faster.
 _, Q = graph_basis(model.sample_graph_, 60)
 energy = {name: frequency_energy(matrix, Q) for name, matrix in {"X": Xc, "U": U}.items()}
 Sigma = {name: np.linalg.svd(matrix, compute_uv=False) for name, matrix in {"X": Xc, "U": U}.items()}

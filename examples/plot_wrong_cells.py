@@ -2,8 +2,8 @@
 Wrong cells of a sensor table
 =============================
 
-:class:`~frpcag.RobustGraphCleaner` judges every cell of a table by what the other cells say it should be. It repairs
-those that are probably wrong, fills in missing ones, and leaves everything else as it is. There is nothing to set.
+:class:`~frpcag.RobustGraphCleaner` predicts every cell of a table from the other cells. It repairs cells that are
+probably wrong, fills in missing ones, and leaves everything else as it is. It needs no settings.
 
 Sixteen sensors report every hour for ten days. One reading in thirty is off, one sensor is stuck for twelve hours, some
 readings of sensor 9 are missing, and in hour 100 the logger wrote nonsense into all columns.
@@ -26,12 +26,12 @@ X[wrong] += rng.choice([-4, 4], wrong.sum())
 stuck = int(np.argmax(truth.std(axis=0)))
 X[130:142, stuck], wrong[130:142, stuck] = X[130, stuck], True
 X[100] = 20 + 25 * rng.normal(size=16)
-wrong[100] = False  # a kind of its own
+wrong[100] = False  # a whole row, judged apart
 X[200:206, 9] = np.nan
 
 # %%
-# Cells that are fine come back to the last bit. The hour that is wrong as a whole is named and left alone: nothing in
-# it tells what it should have been.
+# Cells that are fine stay the same to the last bit. The cleaner names the hour that is wrong as a whole and does not
+# change it: nothing in that row tells what it should have been.
 cleaner = RobustGraphCleaner(random_state=0).fit(X)
 found = cleaner.outliers_
 precision, recall = (found & wrong).sum() / found.sum(), (found & wrong).sum() / wrong.sum()
@@ -50,8 +50,8 @@ error = {
 print("off the truth: " + ", ".join(f"{name} {value:.3f} degrees" for name, value in error.items()))
 
 # %%
-# The cell map shows hours down and sensors across: red is too high, blue too low, grey is missing. In the given order,
-# the bad hour is a stripe across and the stuck sensor a short stripe down.
+# In the cell map rows are hours and columns are sensors. Red is too high, blue is too low, grey is missing. The bad
+# hour is a horizontal stripe, the stuck sensor a short vertical one.
 figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 names = [f"sensor {j}" for j in range(16)]
 plot_cell_map(
@@ -59,7 +59,7 @@ plot_cell_map(
 )
 
 # %%
-# What the stuck sensor should have said, judged by the others.
+# The readings of the stuck sensor, and what the other sensors predict for it.
 figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 shown = slice(115, 160)
 ax.plot(hour[shown], X[shown, stuck], ".", color="0.55", label=f"sensor {stuck}, as given")

@@ -105,14 +105,14 @@ def fewer_keys(fields, arrays):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (fewer_keys, "rules_.keys are no keys of 80 rows"),
-        (foreign_columns, r"rules_.rounds.graph_.folds\[\] has numbers that are no columns"),
-        (rounds_field("mixture", "span", value=0.0), "rules_.rounds.mixture.span=0.0 is no finite number"),
-        (rounds_field("graph_", "metric", value="cosine"), "rules_.rounds.graph_.metric='cosine' is none of"),
+        (fewer_keys, "rules_.keys are not the keys of 80 rows"),
+        (foreign_columns, r"rules_.rounds.graph_.folds\[\] names columns that do not exist"),
+        (rounds_field("mixture", "span", value=0.0), "rules_.rounds.mixture.span=0.0 is not a finite number"),
+        (rounds_field("graph_", "metric", value="cosine"), "rules_.rounds.graph_.metric='cosine' is not one of"),
         (rounds_field("graph_", "W1", value="no"), "rules_.rounds.graph_.W1 is not empty"),
         (rounds_field("choice", value=None), "rules_.rounds.choice is a NoneType, not a Choice"),
-        (rounds_field("predict_rows", value=1), "'predict_rows' is no field of CellRounds"),
-        (rounds_field("mixture", value={"part": {"kind": "Popen", "fields": {}}}), "'part' is no kind of value"),
+        (rounds_field("predict_rows", value=1), "'predict_rows' is not a field of CellRounds"),
+        (rounds_field("mixture", value={"part": {"kind": "Popen", "fields": {}}}), "'part' is not a known kind"),
     ],
 )
 def test_forged_rules_are_refused(change, words, tmp_path, table_file):

@@ -294,11 +294,11 @@ def no_such_metric(header, parts):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (no_such_metric, "sample_graph_.metric='rounded' is no metric"),
+        (no_such_metric, "sample_graph_.metric='rounded' is not a metric"),
         (no_such_class, "model 'Pipeline' is unknown"),
         (no_results, "not fitted"),
-        (method_replaced, "'transform' is no result"),
-        (unknown_kind, "'_class__' is no kind of value"),
+        (method_replaced, "'transform' is not a result"),
+        (unknown_kind, "'_class__' is not a known kind of value"),
         (unknown_parameter, "n_magic"),
         (result_left_out, "low_rank_"),
         (short_mean, r"mean_ has shape \(7,\), not \(8,\)"),

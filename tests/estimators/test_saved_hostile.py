@@ -260,12 +260,12 @@ def random_position(header, arrays):
         (graph_weight(-1.0), r"sample_graph_\.weights has entries below 0"),
         (as_dtype("low_rank_", np.float16), "low_rank_ has dtype float16"),
         (as_dtype("mean_", np.int64), "mean_ is int64"),
-        (set_result("gamma1_", float("nan")), "gamma1_=nan is no finite number"),
-        (set_result("n_iter_", 2.5), r"n_iter_=2\.5 is no integer"),
+        (set_result("gamma1_", float("nan")), "gamma1_=nan is not a finite number"),
+        (set_result("n_iter_", 2.5), r"n_iter_=2\.5 is not an integer"),
         (set_result("n_features_in_", 6), "n_features_in_ is 6, not 5"),
         (set_result("converged_", "yes"), "converged_ is a str, not a bool"),
-        (set_result("extra_", 1), "'extra_' is no result of FRPCAG"),
-        (random_position, "a random state is none of MT19937"),
+        (set_result("extra_", 1), "'extra_' is not a result of FRPCAG"),
+        (random_position, "a random state is not one of MT19937"),
     ],
 )
 def test_results_that_cannot_be_are_named(path, change, words):
@@ -280,9 +280,9 @@ def test_results_that_cannot_be_are_named(path, change, words):
         (99, "in file version 99; this frpcag .* reads versions up to .*: install a newer frpcag"),
         (0, "in file version 0, which this frpcag .* can no longer read"),
         (-3, "in file version -3, which this frpcag .* can no longer read"),
-        ("2", "file version '2', which is no integer"),
-        (True, "file version 'True', which is no integer"),
-        (None, "file version 'None', which is no integer"),
+        ("2", "file version '2', which is not an integer"),
+        (True, "file version 'True', which is not an integer"),
+        (None, "file version 'None', which is not an integer"),
     ],
 )
 def test_unknown_versions_say_so(path, version, words):
@@ -314,7 +314,7 @@ def test_members_that_claim_more_bytes_than_the_file_are_refused(path):
 
 def test_members_of_other_names_are_refused(path):
     write_members(path, {**members(path), "more.npy": members(path)["array_0.npy"]})
-    with pytest.raises(ValueError, match="its members have other names than those of a model"):
+    with pytest.raises(ValueError, match="its members do not have the names of a model"):
         frpcag.load(path)
 
 
@@ -322,7 +322,7 @@ def test_a_member_that_comes_twice_is_refused(path):
     parts = [*members(path).items(), ("array_0.npy", members(path)["array_1.npy"])]
     with pytest.warns(UserWarning, match="Duplicate name"):
         write_members(path, parts)
-    with pytest.raises(ValueError, match=r"is not a saved frpcag model \(member array_0 comes twice\)"):
+    with pytest.raises(ValueError, match=r"is not a saved frpcag model \(member array_0 occurs twice\)"):
         frpcag.load(path)
 
 
@@ -330,7 +330,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     if not hasattr(os, "mkfifo"):
         pytest.skip("no pipes in folders here")
     os.mkfifo(tmp_path / "pipe.npz")
-    with pytest.raises(ValueError, match="it is no regular file"):
+    with pytest.raises(ValueError, match="it is not a regular file"):
         frpcag.load(tmp_path / "pipe.npz")
 
 

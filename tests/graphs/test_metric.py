@@ -189,5 +189,5 @@ def test_an_unknown_metric_is_refused_by_name(value):
 
 
 def test_nearest_neighbour_descent_does_euclidean_distances_only():
-    with pytest.raises(ValueError, match="metric='l1' is not done by method='pynndescent'; pass 'approximate'"):
+    with pytest.raises(ValueError, match="metric='l1' does not work with method='pynndescent'; pass 'approximate'"):
         build_graph(data(), metric="l1", method="pynndescent")

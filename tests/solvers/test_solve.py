@@ -269,3 +269,18 @@ def test_certificates_far_from_the_target_are_few_and_no_step_is_far_beyond_it()
     assert found[:3].tolist() == [1, 10, 20]
     assert 10 < np.diff(found).max() <= 30
     assert solve(problem, tol=0.0, max_iter=int(0.7 * found[-1]), backend="numpy").gap > 1e-9
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("missing", [None, 0.2])
+def test_data_that_need_not_be_kept_are_dropped_and_the_solution_is_the_same(turned, missing):
+
+    n, p = (20, 40) if turned else (40, 20)
+    kept, given = (random_problem(3, n=n, p=p, mask=missing) for _ in range(2))
+    expected = solve(kept, backend="numba")
+    found = solve(given, backend="numba", keep_X=False)
+    np.testing.assert_array_equal(found.U, expected.U)
+    assert found.gap == expected.gap
+    assert np.isnan(given.X).all()
+    assert given.X.strides == (0, 0)
+    assert np.nansum(np.abs(kept.X)) > 0

@@ -68,9 +68,9 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         fitted = self.embedding_.shape[1]
         if not self.nested:
-            raise ValueError(f"n_components={n_components}: {type(self).__name__} is not nested; fit it anew.")
+            raise ValueError(f"n_components={n_components}: {type(self).__name__} is not nested; fit it again.")
         if not 1 <= n_components <= fitted:
-            raise ValueError(f"n_components={n_components!r} must be an integer from 1 to {fitted}, as many as fitted.")
+            raise ValueError(f"n_components={n_components!r} must be an integer from 1 to {fitted}, the number fitted.")
         return self.embedding_[:, :n_components]
 
     def _validate(self, X) -> Array:

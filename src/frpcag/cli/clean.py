@@ -1,4 +1,4 @@
-"""frpcag clean: a table goes in, the same table with its wrong cells repaired comes out, and a list of them."""
+"""frpcag clean: write a copy of a table with its wrong cells repaired, and a list of these cells."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def clean(
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(min=0, max=2**32 - 1, help="Of the cells that are held out.", rich_help_panel=options.SOLVER),
+        typer.Option(min=0, max=2**32 - 1, help="Seed of the held-out cells.", rich_help_panel=options.SOLVER),
     ] = 0,
     jobs: options.Jobs = None,
     output: options.Output = None,
@@ -87,8 +87,8 @@ def clean(
 ) -> None:
     """Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.
 
-    The run folder holds the cleaned table in the format it came in, the probability that each cell is wrong, a list of
-    the wrong cells, a cell map and a report. Rows that are wrong as a whole are named, not repaired.
+    The run folder holds the cleaned table in the format of the input, the probability that each cell is wrong, a list
+    of the wrong cells, a cell map and a report. Rows that are wrong as a whole are listed, not repaired.
     """
     target = output if output is not None else Path(f"frpcag-run-{file.stem}")
     check_output(target, overwrite=overwrite)
@@ -100,7 +100,7 @@ def clean(
         table = read_input(file, how, float32=float32, feature_shape=feature_shape)
         timer.lap("read")
         bar.stage("judging the cells")
-        # A function, because estimators that are copied copy their parameters, and a bar has but one screen.
+        # A function, because a copied estimator copies its parameters, and a bar has only one screen.
         model = FRPCAG(
             feature_shape=feature_shape, random_state=seed, n_jobs=jobs, callback=lambda progress: bar(progress)
         )

@@ -1,4 +1,4 @@
-"""frpcag demo: wrong cells, clusters and missing values, each beside its usual tools, on data of scikit-learn."""
+"""frpcag demo: wrong cells, clusters and missing values, compared with the usual tools on data of scikit-learn."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Cell:
     y: Array | None = None
 
 
-# Tools for each job; a tool gets what users have, and best-rank PCA its rank from the truth, which nobody else sees.
+# Tools for each job. A tool gets what users have; only best-rank PCA sees the truth, which gives its rank.
 CLEANERS: dict[str, Callable[[Cell], Array]] = {
     "as given": lambda cell: cell.X,
     "PCA, best rank": lambda cell: _best_rank(cell),
@@ -79,12 +79,12 @@ IMPUTERS: dict[str, Callable[[Array], Array]] = {
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder of the page; an earlier demo is replaced.")] = Path(
+    output: Annotated[Path, typer.Option(help="Folder for the page; an earlier demo is replaced.")] = Path(
         "frpcag-demo"
     ),
     as_json: options.Json = False,
 ) -> None:
-    """Repair wrong cells, cluster and fill in missing values, each beside the usual tools."""
+    """Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools."""
     overwrite = read_run(output).get("command") == "demo"
     if output.exists() and not overwrite:
         raise InputError(f"--output={output} exists and is not the folder of a demo; pass another --output.")
@@ -193,7 +193,7 @@ def _distance_at_gaps(result: Array, cell: Cell) -> float:
 
 
 def _best_rank(cell: Cell) -> Array:
-    """Return the PCA whose number of components comes nearest to the truth."""
+    """Return the PCA with the number of components that is nearest to the truth."""
     pca = PCA().fit(cell.X)
     Z = pca.transform(cell.X)
     target = (cell.truth - pca.mean_) @ pca.components_.T

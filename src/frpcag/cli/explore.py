@@ -64,16 +64,16 @@ def explore(
     ] = options.Laplacian.normalized,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 picks a free port.")] = 0,
 ) -> None:
-    """Serve a live report on this machine: move a slider and see the decomposition change.
+    """Open a live report in the browser: move a slider and see the decomposition change.
 
-    Computes in float32, each time from the last result. Ctrl-C ends it.
+    Each move computes in float32, starting from the last result. Ctrl-C ends the server.
     """
     how = {"key": key, "columns": columns, "drop": drop, "id": id, "missing": missing}
     how |= {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     table = read_input(file, how, feature_shape=feature_shape)
     print_notices(table.notices)
     if len(table.X) < 3:
-        raise InputError(f"{file} has {len(table.X)} samples; there is nothing to explore in fewer than three.")
+        raise InputError(f"{file} has {len(table.X)} samples; the explorer needs at least three.")
     with input_errors(file):
         session = Explorer(
             table.X,
@@ -182,7 +182,7 @@ class Explorer:
             return {"sections": render_sections(fit, ("cells",), themes=[_theme(move)])}
 
     def _judge_cells(self) -> RobustGraphCleaner:
-        """Judge the cells of the data; the fit that follows is none of the page's, so it may be rough."""
+        """Judge the cells of the data; the page does not show the fit that follows, so it may be rough."""
         model = FRPCAG(n_components=2, tol=0.05, feature_shape=self._about["feature_shape"], random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

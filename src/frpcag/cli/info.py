@@ -1,4 +1,4 @@
-"""frpcag info: what is installed here and what it will use."""
+"""frpcag info: what is installed, and what a fit will use."""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ from frpcag.runtime.signals import end_on_signals
 # that the list of commands needs none of them.
 COMMANDS = {
     "clean": "Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.",
-    "demo": "Repair wrong cells, cluster and fill in missing values, each beside the usual tools.",
-    "explore": "Serve a live report on this machine: move a slider and see the decomposition change.",
+    "demo": "Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools.",
+    "explore": "Open a live report in the browser: move a slider and see the decomposition change.",
     "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",
     "info": "Show versions, cores, backends, the cache of compiled code, data sets and extras.",
     "report": "Write one HTML page about a run: summary, images, tables, plots and diagnostics. It needs no network.",
-    "reproduce": "Run the paper's experiments and set our figures beside its own.",
+    "reproduce": "Run the paper's experiments and compare our figures with the printed ones.",
     "video": "Separate the background of a fixed camera from what moves: background, foreground and mask videos.",
 }
 DEBUG = "--debug"

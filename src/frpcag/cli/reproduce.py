@@ -39,7 +39,7 @@ def reproduce(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run the paper's experiments and set our figures beside its own."""
+    """Run the paper's experiments and compare our figures with the printed ones."""
     chosen = names or list(EXPERIMENTS)
     for name in chosen:
         if name not in EXPERIMENTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -27,7 +28,8 @@ from frpcag.solvers.solve import check_options
 from frpcag.solvers.stopping import Solution
 
 
-class Centred(NamedTuple):
+@dataclass
+class Centred:
     """Data ready for the solve, and what undoes it: ``X = Xc * scale + center``."""
 
     Xc: Any
@@ -40,10 +42,6 @@ class Centred(NamedTuple):
         if not (self.center != 0).any() and not (self.scale != 1).any():
             return None
         return self.Xc.shape[0] * float(abs(self.center / self.scale).sum())
-
-    def without_data(self) -> Centred:
-        """Return what undoes the centring, alone."""
-        return self._replace(Xc=None)
 
 
 class Factors(NamedTuple):
@@ -93,6 +91,14 @@ class Engine:
     def centre(self, X: Any) -> Centred:
         """Return a centred and scaled copy of ``X``."""
         raise NotImplementedError
+
+    def data(self, centred: Centred) -> Any:
+        """Return all of the centred and scaled data."""
+        return centred.Xc
+
+    def lend(self, centred: Centred) -> bool:
+        """Let go of the centred and scaled data while the solver has a copy; False where they are kept."""
+        return False
 
     def warn_of_units(self, X: Any) -> None:
         """Warn if the columns of ``X``, as `check` returns it, are so unlike that the widest decide alone."""
@@ -276,6 +282,12 @@ def call_on_rows(model: Any, method: str, X: Any) -> Any:
     if is_dask(X):
         return import_module("frpcag.engines.dask").map_chunks(model, method, X)
     return getattr(model, method)(X)
+
+
+def in_blocks(model: Any) -> bool:
+    """Say whether a model asks for row blocks, whatever the matrix is."""
+    backend = getattr(model, "backend", None)
+    return getattr(backend, "name", backend) == "dask"
 
 
 def refuse_dask(X: Any, name: str) -> None:

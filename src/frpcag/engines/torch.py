@@ -123,6 +123,14 @@ class TorchEngine(HostEngine):
         check_range(reach, center_, scale_, _numpy_dtype(X))
         return Centred(Xc, mean, std)
 
+    def data(self, centred: Centred) -> Tensor:
+        """Return all of the centred and scaled data."""
+        return centred.Xc
+
+    def lend(self, centred: Centred) -> bool:
+        """Keep the data: the solver works on this very tensor."""
+        return False
+
     def as_array(self, Xc: Tensor) -> np.ndarray:
         """Return centred data as a NumPy array on the host."""
         return Xc.cpu().numpy()

@@ -1,4 +1,4 @@
-"""RobustGraphCleaner: wrong cells found and repaired, everything else untouched."""
+"""RobustGraphCleaner: it finds and repairs wrong cells, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ _BYTES_PER_CELL = 60
 class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Find wrong cells, repair them, fill in missing ones, and leave everything else as it is.
 
-    Every cell is predicted from other cells, in three ways: by its neighbours in a graph of the samples and a graph of
-    the features (the model of :class:`FRPCAG`), by a robust low rank, and, in tables of few columns, by the other
-    columns of its row. Held-out cells choose metric, gammas, loss, rank and the weights of the three. A cell far from
-    its prediction, measured by how well such cells are predicted, is probably wrong; so is a value that overwrote
-    cells here and there or in patches. Flags are kept only if the cells they leave predict held-out cells better, so
-    clean data come back untouched. No labels, no thresholds to set.
+    Every cell is predicted from other cells, in three ways: from its neighbours in a graph of the samples and a graph
+    of the features (the model of :class:`FRPCAG`), from a robust low-rank model, and, in tables with few columns, from
+    the other columns of its row. Held-out cells choose metric, gammas, loss, rank and the weights of the three. A cell
+    is probably wrong if it is far from its prediction, in units of the usual error of such predictions. One value that
+    overwrote many cells, scattered or in patches, is found as well. Flags are kept only if held-out cells are predicted
+    better without the flagged cells, so clean data stay unchanged. There are no labels and no thresholds to set.
 
     Parameters
     ----------
     estimator : FRPCAG, optional
-        Fitted to the cleaned data, for what comes after; by default ``FRPCAG()``. Its
-        ``feature_shape`` tells the image behind a row; without it a grid of pixels is found from the columns.
+        Model that is fitted to the cleaned data, for later steps; by default ``FRPCAG()``. Its ``feature_shape`` is the
+        image size if rows are images; without it the cleaner looks for a grid of pixels in the columns.
     random_state : int, RandomState or None, default=None
-        Seeds the held-out cells and, for more than 2000 rows, the rows on which everything is chosen. None is a
+        Seed of the held-out cells and, for more than 2000 rows, of the rows on which all choices are made. None is a
         fixed seed.
     n_jobs : int, optional
         Number of threads; None is all cores.
@@ -70,7 +70,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     Attributes
     ----------
     cleaned_ : ndarray of shape (n_samples, n_features)
-        The data with wrong cells repaired and missing cells filled in; all other cells to the last bit.
+        The data with wrong cells repaired and missing cells filled in; all other cells are unchanged, to the last bit.
     outlier_probability_ : ndarray of shape (n_samples, n_features)
         Probability that a cell is wrong; 0 where it is missing.
     outliers_ : bool ndarray of shape (n_samples, n_features)
@@ -78,27 +78,27 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     row_outlier_probability_ : ndarray of shape (n_samples,)
         Probability that a row is wrong as a whole. Such rows are reported, not repaired.
     predicted_ : ndarray of shape (n_samples, n_features)
-        What every cell should be, judged by other cells.
+        The value that the other cells predict for each cell.
     deviation_ : ndarray of shape (n_samples, n_features)
-        Value minus prediction; NaN where it is missing. With the probabilities it makes the cell map,
-        :func:`frpcag.plots.plot_cell_map`.
+        Value minus prediction; NaN where the value is missing. :func:`frpcag.plots.plot_cell_map` draws it with the
+        probabilities.
     scale_ : ndarray of shape (n_features,)
-        Typical deviation of each feature from its median, all alike for pixels; the unit of the cell map.
+        Typical deviation of each feature from its median, the unit of the cell map; the same for all pixels.
     estimator_ : FRPCAG
         Fitted to ``cleaned_``.
     cv_results_ : dict of str to ndarray
         Every graph setting that was tried, with its held-out error (squared, in common units, bounded).
     notes_ : list of str
-        What was decided, in words.
+        The decisions of the fit, in words.
     feature_shape_ : (height, width) or None
-        The image behind a row, told or found.
+        The image size, as given or as found.
     rules_ : object
-        What new rows are judged by.
+        What the fit learnt, to judge new rows.
 
     Notes
     -----
-    A prediction is worth what neighbours, directions and columns know. Values that are wrong in the same way
-    everywhere look right, and fewer than about one wrong cell in a thousand is not told from a heavy tail.
+    The cleaner finds only errors that other cells contradict. Values that are wrong in the same way everywhere look
+    right. If fewer than about one cell in a thousand is wrong, the errors look like a heavy tail.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         self.verbose = verbose
 
     def fit(self, X, y=None):
-        """Find and repair the wrong cells of ``X``, NaN where it is missing.
+        """Find and repair the wrong cells of ``X``; NaN is missing.
 
         Parameters
         ----------
@@ -136,8 +136,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         Returns
         -------
         RobustGraphCleaner
-            The fitted estimator. Results appear together: a fit that fails, or that Ctrl-C ends before the cells are
-            judged, leaves what was there before.
+            The fitted estimator. All results appear together. If a fit fails, or if Ctrl-C ends it before the cells are
+            judged, the earlier results stay.
         """
         refuse_dask(X, "RobustGraphCleaner")
         with whole_fit(self) as fresh:
@@ -186,8 +186,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Each row is judged on its own against the fitted data; rows of the training data come back as in
-            ``cleaned_``. A row that is wrong as a whole comes back as it is.
+            Each row is judged on its own against the fitted data. Rows of the training data are returned as in
+            ``cleaned_``. A row that is wrong as a whole is returned unchanged.
 
         Returns
         -------

@@ -241,15 +241,14 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
             solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol)
         if self.nonnegative:
             low_rank = engine.clipped(low_rank, solution)
-        centred, problem = centred.without_data(), None  # what is not needed any more makes room for the results
         engine.clock.lap("restore")
         factors = engine.factors(solution.U)
+        del solution.U  # its memory is for the results
+        engine.clock.lap("factorize")
+        self.__dict__.update(engine.results(X, low_rank, centred, factors, graphs))
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
         self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
         self.backend_ = solution.backend
-        del solution
-        engine.clock.lap("factorize")
-        self.__dict__.update(engine.results(X, low_rank, centred, factors, graphs))
         self.timings_ = engine.clock.seconds
 
     def fit_transform(self, X, y=None):
@@ -296,7 +295,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
         limit, enough = (1, 0.5) if self.n_refine == "auto" else (int(self.n_refine), 0.9)
         self.n_refine_ = 0
-        solution, graphs, problem = self._solve(engine, centred, centred.Xc)
+        solution, graphs, problem = self._solve(engine, centred)
         while self.n_refine_ < limit and solution.status != "interrupted":
             fresh = engine.graph(solution.U, 0)
             engine.clock.lap("refine")
@@ -307,10 +306,11 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         return solution, graphs, problem
 
     def _solve(
-        self, engine: Engine, centred: Centred, basis: Any, *, sample_graph: Any = None
+        self, engine: Engine, centred: Centred, U: Any = None, *, sample_graph: Any = None
     ) -> tuple[Solution, Any, Any]:
-        """Build both graphs from ``basis``, ``Xc`` itself or its clean part, choose the gammas, and solve."""
-        Xc = centred.Xc
+        """Build both graphs from the data or a clean part ``U`` of them, choose the gammas, and solve."""
+        Xc = engine.data(centred)
+        basis = Xc if U is None else U
         G1 = engine.graph(basis, 0) if sample_graph is None else sample_graph
         engine.clock.lap("sample_graph")
         G2 = engine.graph(basis, 1)
@@ -318,7 +318,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         self.gamma1_, self.gamma2_ = engine.gamma(Xc, G1, 0), engine.gamma(Xc, G2, 1)
         engine.clock.lap("gammas")
         problem = engine.problem(Xc, (G1, G2), (self.gamma1_, self.gamma2_))
-        solution = solve_problem(self, engine, problem, centred.level, U0=None if basis is Xc else basis)
+        del Xc, basis
+        lent = engine.lend(centred)
+        solution = solve_problem(self, engine, problem, centred.level, U0=U, keep_X=not lent)
         engine.clock.lap("solve")
         return solution, (G1, G2), problem
 
@@ -331,9 +333,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
 
 
 def solve_problem(
-    model: FRPCAG, engine: Engine, problem: Any, level: float | None = None, *, U0: Any = None
+    model: FRPCAG, engine: Engine, problem: Any, level: float | None = None, *, U0: Any = None, keep_X: bool = True
 ) -> Solution:
-    """Solve with the options of a model; Ctrl-C gives the certified result so far."""
+    """Solve with the options of a model; Ctrl-C gives the certified result so far; see `solve` for ``keep_X``."""
     try:
         return solve(
             problem,
@@ -345,6 +347,7 @@ def solve_problem(
             callback=_with_report(model, engine),
             U0=U0,
             level=level,
+            keep_X=keep_X,
         )
     except SolveInterrupted as stop:
         return stop.solution

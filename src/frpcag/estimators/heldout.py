@@ -1,4 +1,4 @@
-"""Many gammas on one data set: a warm-started path, and the choice of gammas by held-out entries."""
+"""Many gammas on one data set: a warm-started path, and a choice of gammas by held-out entries."""
 
 from __future__ import annotations
 
@@ -57,14 +57,15 @@ def regularization_path(
     X : ndarray of shape (n_samples, n_features)
         The data; NaN is missing.
     gammas1, gammas2 : sequence of float
-        The paper's gammas on the centred and scaled data. All pairs are visited, rows of the grid to and fro.
+        The paper's gammas on the centred and scaled data. All pairs are solved, row by row of the grid, in alternating
+        directions.
     estimator : FRPCAG, optional
-        Whose other parameters are used; ``FRPCAG()`` by default. The graphs are built once.
+        Model that provides all other parameters; ``FRPCAG()`` by default. The graphs are built once.
 
     Yields
     ------
     PathPoint
-        One at a time, so that only one solution need be in memory.
+        One point at a time, so only one solution is in memory.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def regularization_path(
 def _walk(
     engine: Engine, Xc: Any, graphs: tuple[Any, Any], gammas1, gammas2, *, level: float | None = None
 ) -> Iterator[PathPoint]:
-    """Visit the grid row by row, to and fro, so that each solve starts from a neighbour's solution."""
+    """Visit the grid row by row in alternating directions, so that each solve starts from a neighbour's solution."""
     U, model = None, engine.model
     options = {"tol": model.tol, "max_iter": model.max_iter, "n_jobs": model.n_jobs, "backend": engine.backend}
     options["level"] = level
@@ -125,11 +126,11 @@ def _note(results: dict[str, list[float]], point: PathPoint, Xc: Array, hidden: 
 class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """FRPCAG with gammas chosen without labels: those that predict held-out entries best.
 
-    A share of the observed entries is hidden, graphs are built and the problem solved without them over a grid of
-    gammas, warm-started; the pair with the smallest mean absolute error on the hidden entries is then used on all
-    data. Absolute errors, because hidden entries may themselves be corrupted. Right for filling in missing values. For
-    gross errors that nobody marked, and for clusters, which want more smoothing than prediction does, start with the
-    automatic gammas of :class:`FRPCAG`.
+    A share of the observed entries is hidden. Graphs are built without them, and the problem is solved for each pair
+    of gammas, each from the last solution. The pair with the smallest mean absolute error on the hidden entries is
+    then used on all data. The error is absolute because hidden entries may themselves be corrupted. This choice is
+    meant for missing values. For unmarked gross errors, and for clusters, which need more smoothing than prediction,
+    start with the automatic gammas of :class:`FRPCAG`.
 
     Parameters
     ----------
@@ -138,25 +139,25 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     multiples1, multiples2 : sequence of float, default=(0.03, 0.1, 0.3, 1, 3)
         Grid of gammas, as multiples of the scale-free ones (``gamma="auto"`` of :class:`FRPCAG`).
     search : {"grid", "walk"}, default="grid"
-        Try all pairs; or start from the middle of both sequences and walk to better neighbours in steps of the square
-        root of ten, inside their range or beyond it, with a few loose steps of the solver each: about ten times as
-        fast.
+        "grid" tries all pairs. "walk" starts from the middle of both sequences and moves to better neighbours in steps
+        of the square root of ten, also beyond the range of the sequences; each pair gets only a few solver steps.
+        It is about ten times as fast.
     holdout : float, default=0.1
         Share of the observed entries that are hidden.
     random_state : int, RandomState or None
-        Seed of the entries that are hidden, and of the neighbour search where ``estimator`` is None.
+        Seed of the hidden entries and, if ``estimator`` is None, of the neighbour search.
 
     Attributes
     ----------
     estimator_ : FRPCAG
-        The model fitted to all data with the gammas chosen. Its results, such as ``low_rank_`` and ``duality_gap_``,
-        are attributes here, too.
+        The model, fitted to all data with the chosen gammas. Its results, such as ``low_rank_`` and ``duality_gap_``,
+        are also attributes of this object.
     cv_results_ : dict of str to ndarray
         ``gamma1``, ``gamma2``, ``multiple1``, ``multiple2``, ``error`` (mean absolute error on the hidden entries, in
         centred and scaled units) and ``gap`` of every pair.
     best_index_ : int or None
-        Row of ``cv_results_`` that was chosen. None, with empty ``cv_results_`` and the scale-free gammas, when there
-        are too few data to hide any.
+        The chosen row of ``cv_results_``. If there are too few data to hide any, it is None, ``cv_results_`` is empty,
+        and the gammas are the scale-free ones.
 
     Examples
     --------
@@ -295,7 +296,7 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self.estimator_.denoise(X)
 
     def inverse_transform(self, X):
-        """Return the data that the rows of an embedding stand for; see :meth:`FRPCAG.inverse_transform`."""
+        """Return the data that belong to the rows of an embedding; see :meth:`FRPCAG.inverse_transform`."""
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X)
 

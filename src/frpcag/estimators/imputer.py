@@ -1,4 +1,4 @@
-"""RobustGraphImputer: missing values filled in by FRPCAG, as a step of a pipeline."""
+"""RobustGraphImputer: it fills in missing values with FRPCAG, alone or in a pipeline."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     Parameters
     ----------
     estimator : FRPCAG, optional
-        The model; by default an :class:`FRPCAGCV` of ``FRPCAG(laplacian="combinatorial", n_neighbors=5)``, which
-        chooses its gammas by held-out entries; with ``scale=True`` where the columns have very different units.
+        The model. By default an :class:`FRPCAGCV` of ``FRPCAG(laplacian="combinatorial", n_neighbors=5)``, which
+        chooses its gammas with held-out entries. If the columns have very different units, ``scale=True`` is added.
     keep_observed : bool, default=True
-        Leave observed entries as they are. False replaces them, too, by their clean values.
+        Leave observed entries as they are. False also replaces them by their clean values.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         self.keep_observed = keep_observed
 
     def fit(self, X, y=None):
-        """Fit the model to ``X``, NaN where it is missing."""
+        """Fit the model to ``X``; NaN is missing."""
         refuse_dask(X, "RobustGraphImputer")
         with whole_fit(self) as fresh:
             Z = validate_matrix(fresh, X, reset=True)
@@ -64,7 +64,7 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         return self
 
     def _model(self, X):
-        """Return the model to fit; by default one that keeps levels, and asks few near samples rather than many.
+        """Return the model to fit; by default one that keeps levels and uses few neighbours.
 
         Columns of very different units are divided by their standard deviations: else the widest would choose the
         neighbours of all.
@@ -77,7 +77,7 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         return FRPCAGCV(model, multiples1=START[:1], multiples2=START[1:], search="walk", random_state=0)
 
     def transform(self, X) -> Array:
-        """Return ``X`` with its missing entries filled in; rows that were not in the training data too."""
+        """Return ``X`` with its missing entries filled in; ``X`` may hold new rows."""
         check_is_fitted(self)
         X = validate_matrix(self, X, reset=False)
         clean = self.estimator_.denoise(X)

@@ -1,4 +1,4 @@
-"""Models on disk without pickle: one npz file of arrays and a JSON header, checked before anything is believed."""
+"""Models on disk without pickle: one npz file of arrays and a JSON header, checked before use."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ class SavedModel:
         Parameters
         ----------
         path : path
-            File to write, whole or not at all; ``.npz`` is usual. Results on a GPU are stored as arrays. A ``callback``
-            is not stored, nor are parameters that are objects of other libraries, which a warning names.
+            File to write, usually ``.npz``; it is written completely or not at all. Results on a GPU are stored as
+            arrays. A ``callback`` is not stored. Parameters that are objects of other libraries are not stored
+            either; a warning names them.
         """
         check_is_fitted(self)
         writer = _Writer()
@@ -73,13 +74,13 @@ class SavedModel:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
-        """Return a model of this class that was saved.
+        """Load a saved model of this class.
 
         Parameters
         ----------
         path : path
-            What :meth:`save` wrote, also with an earlier version. Nothing is unpickled; foreign files and files that
-            were changed or damaged are refused.
+            A file that :meth:`save` wrote, with this or an earlier version. Loading unpickles nothing, and refuses
+            foreign, changed and damaged files.
 
         Returns
         -------
@@ -96,13 +97,13 @@ class SavedModel:
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Return a model that its ``save`` method wrote, of whatever class it is.
+    """Load a model of any class from the file that its ``save`` method wrote.
 
     Parameters
     ----------
     path : path
-        The file. Nothing in it is unpickled or run. Foreign, changed and damaged files are refused; the check finds
-        accidents, it is no signature.
+        The file. Loading unpickles and runs nothing. It refuses foreign, changed and damaged files. This check finds
+        accidents; it is not a signature.
 
     Returns
     -------
@@ -177,7 +178,7 @@ def _parse(text: str) -> dict:
     except (ValueError, TypeError, KeyError, RecursionError):
         known = False
     if not known:
-        raise ValueError("its header is that of something else")
+        raise ValueError("its header is not that of a model")
     return header
 
 
@@ -189,7 +190,8 @@ def _known_version(path: str | os.PathLike, header: dict) -> int:
     """Return the version of the layout; raise _UnknownVersion if it cannot be read."""
     version, writer = header.get("version"), str(header.get("writer"))[:40]
     if type(version) is not int:
-        raise _UnknownVersion(f"{path} says file version {str(version)[:40]!r}, which is no integer; save it again.")
+        found = str(version)[:40]
+        raise _UnknownVersion(f"{path} says file version {found!r}, which is not an integer; save it again.")
     if version > VERSION:
         raise _UnknownVersion(
             f"{path} was written by frpcag {writer} in file version {version}; this frpcag {_version()} reads versions "
@@ -207,7 +209,7 @@ def _array_names(stored: StoredArrays) -> list[str]:
     """Return the names of the arrays, which are numbered."""
     names = [f"{_ARRAYS}{i}" for i in range(len(stored.names) - 2)]
     if set(stored.names) != {"header", "digest", *names}:
-        raise ValueError("its members have other names than those of a model")
+        raise ValueError("its members do not have the names of a model")
     return names
 
 
@@ -300,7 +302,7 @@ class _Writer:
 
 @dataclass
 class _Reader:
-    """The way back. Everything is checked that could make a kernel read outside an array."""
+    """Turns them back into a model. It checks everything that could make a kernel read outside an array."""
 
     arrays: dict[str, Array]
 
@@ -343,7 +345,7 @@ class _Reader:
             case "part" if content["kind"] in PARTS:
                 fields = {key: self.value(item) for key, item in content["fields"].items()}
                 return put_together(content["kind"], fields)
-        raise ValueError(f"{kind!r} is no kind of value")
+        raise ValueError(f"{kind!r} is not a known kind of value")
 
     def sparse(self, parts: dict) -> sp.csr_array:
         data, indices, indptr = (self.arrays[parts[part]] for part in ("data", "indices", "indptr"))
@@ -351,9 +353,9 @@ class _Reader:
         if len(shape) != 2 or not all(type(length) is int and 0 <= length < 2**63 for length in shape):
             raise ValueError(f"a sparse matrix has shape {str(shape)[:40]}")
         if not all(part.ndim == 1 for part in (data, indices, indptr)) or len(data) != len(indices):
-            raise ValueError("a sparse matrix has parts of other shapes than those of one")
+            raise ValueError("a sparse matrix has parts of wrong shapes")
         if not all(part.dtype in (np.int32, np.int64) for part in (indices, indptr)) or data.dtype.kind not in "biuf":
-            raise ValueError("a sparse matrix has parts of other dtypes than those of one")
+            raise ValueError("a sparse matrix has parts of wrong dtypes")
         A = sp.csr_array((data, indices, indptr), shape=shape)
         A.check_format(full_check=True)
         return A
@@ -372,9 +374,9 @@ def _random_state(state: dict) -> np.random.RandomState:
     """Return a generator in a state; NumPy checks the words of the state but reads wherever its position points."""
     inner = state["state"]
     if state["bit_generator"] != "MT19937" or type(inner["pos"]) is not int or not 0 <= inner["pos"] <= 624:
-        raise ValueError("a random state is none of MT19937")
+        raise ValueError("a random state is not one of MT19937")
     if inner["key"].shape != (624,) or inner["key"].dtype != np.uint32:
-        raise ValueError("a random state has other words than those of MT19937")
+        raise ValueError("a random state does not have the words of MT19937")
     random_state = np.random.RandomState()
     random_state.set_state(state)
     return random_state

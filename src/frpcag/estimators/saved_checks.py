@@ -47,7 +47,8 @@ def number(*, least: float = -np.inf) -> Check:
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < least:
-            raise ValueError(f"{name}={_short(value)} is no finite number{f' >= {least:g}' if least > -np.inf else ''}")
+            limit = f" >= {least:g}" if least > -np.inf else ""
+            raise ValueError(f"{name}={_short(value)} is not a finite number{limit}")
 
     return check
 
@@ -57,7 +58,7 @@ def count(least: int = 0, *, size: str | None = None, most: str | None = None) -
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
         if type(value) is not int or not least <= value < 2**63:
-            raise ValueError(f"{name}={_short(value)} is no integer >= {least}")
+            raise ValueError(f"{name}={_short(value)} is not an integer >= {least}")
         if size is not None and sizes.setdefault(size, value) != value:
             raise ValueError(f"{name} is {value}, not {sizes[size]}")
         if most is not None and value > sizes[most]:
@@ -96,7 +97,7 @@ def texts(name: str, value: Any, sizes: Sizes) -> None:
     """Check a list of sentences."""
     one_of(list)(name, value, sizes)
     if not all(isinstance(item, str) for item in value):
-        raise ValueError(f"{name} has items that are no text")
+        raise ValueError(f"{name} has items that are not text")
 
 
 def shares(shape: str) -> Check:
@@ -136,7 +137,7 @@ def image_shape(name: str, value: Any, sizes: Sizes) -> None:
         return
     whole = isinstance(value, tuple) and len(value) == 2 and all(type(side) is int and side > 0 for side in value)
     if not whole or value[0] * value[1] != sizes["p"]:
-        raise ValueError(f"{name}={_short(value)} is no image of {sizes['p']} pixels")
+        raise ValueError(f"{name}={_short(value)} is not the shape of an image of {sizes['p']} pixels")
 
 
 def seconds(name: str, value: Any, sizes: Sizes) -> None:
@@ -162,7 +163,7 @@ def graph(nodes: str) -> Check:
             number(least=0)(f"{name}.sigma", value.sigma, sizes)
         one_of(str)(f"{name}.method", value.method, sizes)
         if value.metric is not None and value.metric not in METRICS:
-            raise ValueError(f"{name}.metric={_short(value.metric)} is no metric")
+            raise ValueError(f"{name}.metric={_short(value.metric)} is not a metric")
 
     return check
 
@@ -189,7 +190,7 @@ def names(nodes: str) -> Check:
 def fitted(name: str, value: Any, sizes: Sizes) -> None:
     """Note the lengths of a fitted FRPCAG or CompressiveFRPCAG, which was checked when it was read."""
     if not hasattr(value, "embedding_"):
-        raise ValueError(f"{name} is no fitted FRPCAG")
+        raise ValueError(f"{name} is not a fitted FRPCAG")
     sizes["n"], sizes["p"] = len(value.embedding_), value.n_features_in_
 
 
@@ -207,7 +208,7 @@ def frame_shape(name: str, value: Any, sizes: Sizes) -> None:
     """Check height and width of a frame, and three channels if it has colour; note them."""
     whole = isinstance(value, tuple) and all(type(length) is int and length > 0 for length in value)
     if not whole or len(value) not in (2, 3) or (len(value) == 3 and value[2] != 3):
-        raise ValueError(f"{name}={_short(value)} is no shape of a frame")
+        raise ValueError(f"{name}={_short(value)} is not the shape of a frame")
     for letter, length in zip("hwb", value, strict=False):
         sizes[letter] = length
 

@@ -1,4 +1,4 @@
-"""Parts of a model that are no estimators: what a cleaner has learnt, field by field, each with its check."""
+"""Parts of a model that are not estimators: what a cleaner has learnt, each field with its check."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def word(*choices: str) -> Check:
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
         if value not in choices:
-            raise ValueError(f"{name}={str(value)[:40]!r} is none of {', '.join(choices)}")
+            raise ValueError(f"{name}={str(value)[:40]!r} is not one of {', '.join(choices)}")
 
     return check
 
@@ -64,9 +64,9 @@ def listed(inner: Check) -> Check:
 def columns(name: str, value: Any, sizes: Sizes) -> None:
     """Check numbers of columns, each at most once."""
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "iu" or not len(value):
-        raise ValueError(f"{name} are no numbers of columns")
+        raise ValueError(f"{name} are not column numbers")
     if value.min() < 0 or value.max() >= sizes["p"] or len(np.unique(value)) != len(value):
-        raise ValueError(f"{name} has numbers that are no columns")
+        raise ValueError(f"{name} names columns that do not exist")
 
 
 def weights(name: str, value: Any, sizes: Sizes) -> None:
@@ -74,14 +74,14 @@ def weights(name: str, value: Any, sizes: Sizes) -> None:
     if value is None:
         return
     if not sp.issparse(value) or value.shape != (sizes["p"], sizes["p"]):
-        raise ValueError(f"{name} is no graph of {sizes['p']} columns")
+        raise ValueError(f"{name} is not a graph of {sizes['p']} columns")
     floats("k", least=0.0)(name, value.data, {})
 
 
 def keys(name: str, value: Any, sizes: Sizes) -> None:
     """Check the keys of the rows."""
     if not isinstance(value, np.ndarray) or value.dtype != np.uint8 or value.shape != (sizes["n"], 16):
-        raise ValueError(f"{name} are no keys of {sizes['n']} rows")
+        raise ValueError(f"{name} are not the keys of {sizes['n']} rows")
 
 
 def jobs(name: str, value: Any, sizes: Sizes) -> None:
@@ -110,7 +110,7 @@ def sides(name: str, value: Any, sizes: Sizes) -> None:
     """Check the height and width of a rectangle."""
     whole = isinstance(value, tuple) and len(value) == 2 and all(type(side) is int and side > 0 for side in value)
     if not whole or value[0] * value[1] > sizes["p"]:
-        raise ValueError(f"{name} are no sides of a rectangle inside {sizes['p']} pixels")
+        raise ValueError(f"{name} are not the sides of a rectangle inside {sizes['p']} pixels")
 
 
 def errors(name: str, value: Any, sizes: Sizes) -> None:
@@ -262,7 +262,7 @@ def put_together(kind: str, fields: Mapping[str, Any]) -> Any:
     home, known = PARTS[kind]
     foreign = set(fields) - set(known)
     if foreign:
-        raise ValueError(f"{sorted(foreign)[0]!r} is no field of {kind}")
+        raise ValueError(f"{sorted(foreign)[0]!r} is not a field of {kind}")
     made = object.__new__(getattr(import_module(home), kind))
     vars(made).update(fields)
     return made

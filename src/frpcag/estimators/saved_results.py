@@ -150,7 +150,7 @@ def check_results(kind: str, results: Mapping[str, Any]) -> None:
     table = RESULTS[kind]
     for name in results:
         if name not in table:
-            raise ValueError(f"{name!r} is no result of {kind}")
+            raise ValueError(f"{name!r} is not a result of {kind}")
     sizes: Sizes = {}
     for name, check in table.items():
         if name in results:

@@ -82,7 +82,7 @@ def _check_labels(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
         )
     for name, labels in (("y_true", y_true), ("y_pred", y_pred)):
         if labels.dtype.kind not in "biufUSO" or (labels.dtype.kind == "f" and not _whole(labels)):
-            raise ValueError(f"{name} holds {labels.dtype} that are no labels; pass whole numbers or words.")
+            raise ValueError(f"{name} holds {labels.dtype} that cannot be labels; pass whole numbers or words.")
     return y_true, y_pred
 
 

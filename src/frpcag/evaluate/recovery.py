@@ -104,5 +104,5 @@ def _check_finite(**matrices: np.ndarray) -> None:
     for name, A in matrices.items():
         if A.dtype.kind not in "biuf" or not np.isfinite(A).all():
             raise ValueError(
-                f"{name}, {A.dtype}, has entries that are missing, infinite or no numbers; leave them out."
+                f"{name}, {A.dtype}, has entries that are missing, infinite or not numbers; leave them out."
             )

@@ -291,7 +291,7 @@ def pynndescent_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the k-NN graph by nearest-neighbour descent."""
     if options.metric != "euclidean":
         raise ValueError(
-            f"metric={options.metric!r} is not done by {options.argument}='pynndescent'; pass 'approximate', or "
+            f"metric={options.metric!r} does not work with {options.argument}='pynndescent'; pass 'approximate', or "
             "metric='euclidean'."
         )
     if find_spec("pynndescent") is None:

@@ -71,7 +71,7 @@ def check_points(X: Any, *, argument: str) -> NDArray | sp.csr_array:
         n_bad = int(np.isinf(values).sum())
         if n_bad:
             raise ValueError(
-                f"X has {n_bad} infinite entries but distances need finite ones; drop them or mark them as NaN."
+                f"X has {n_bad} infinite entries but distances need finite ones; drop them or set them to NaN."
             )
         if not sp.issparse(X) and X.dtype.kind == "f":
             empty = np.flatnonzero(np.isnan(X).all(axis=1))

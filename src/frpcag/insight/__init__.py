@@ -1,4 +1,4 @@
-"""Why it works: graph frequencies, alignment, Theorem 1, graph quality and outliers of a fit, as numbers."""
+"""Why the model works, in numbers: graph frequencies, alignment, Theorem 1, graph quality and outliers of a fit."""
 
 from frpcag.insight.alignment import alignment_ratio, graph_covariance, shape_interaction, vector_alignment
 from frpcag.insight.graph_quality import GraphQuality, graph_quality, neighbor_recall

@@ -1,4 +1,4 @@
-"""Does the graph know the data? Covariance and singular vectors in the basis of graph eigenvectors."""
+"""Do graph and data fit together? Covariance and singular vectors in the basis of graph eigenvectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def graph_covariance(X: Array, P: Array) -> Array:
     Returns
     -------
     ndarray of shape (k, k)
-        Nearly diagonal when the graph's eigenvectors are those of the covariance.
+        Nearly diagonal if the eigenvectors of the graph are close to those of the covariance.
 
     Notes
     -----
@@ -52,8 +52,8 @@ def alignment_ratio(Gamma: Array) -> float:
     Returns
     -------
     float
-        ``|diag(Gamma)| / |Gamma|`` in Euclidean norms: 1 when covariance and Laplacian are simultaneously
-        diagonalisable. Of a part of the basis it is the ratio within that part.
+        ``|diag(Gamma)| / |Gamma|`` in Euclidean norms: 1 if covariance and Laplacian are simultaneously
+        diagonalisable. For a part of the basis it is the ratio within that part.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def vector_alignment(W: Array, Sigma: Array, basis: Array) -> Array:
     Returns
     -------
     ndarray of shape (c, k)
-        Large entries in the first columns say that ``U`` is built of low graph frequencies (Shahid et al. 2016, Sec.
+        Large entries in the first columns mean that ``U`` consists of low graph frequencies (Shahid et al. 2016, Sec.
         V-B and Fig. 4).
 
     Examples

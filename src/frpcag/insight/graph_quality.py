@@ -1,4 +1,4 @@
-"""Is the graph any good? Components, degrees, and how many true neighbours it found."""
+"""The quality of a graph: components, degrees, and the share of true neighbours that it links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class GraphQuality:
-    """What a graph is like.
+    """Size, components and degrees of a graph.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class GraphQuality:
     largest_component : float
         Share of the nodes in the largest component.
     n_isolated : int
-        Nodes without edges, which the graph says nothing about.
+        Nodes without edges.
     n_neighbors : tuple of int
         Least, median and greatest number of edges at a node.
     degree : tuple of float
@@ -94,25 +94,25 @@ def neighbor_recall(
     Parameters
     ----------
     graph : Graph
-        Built from ``X``, by approximate search say; its metric says what is near.
+        Built from ``X``, for example by approximate search. Its metric is used.
     X : ndarray of shape (n_samples, n_features)
-        Finite, as it was given to the graph.
+        The finite data from which the graph was built.
     axis : {0, 1}, default=0
         0 for the samples, 1 for the features.
     n_neighbors : int, default=10
-        True neighbours looked for, the paper's ``K``.
+        Number of true neighbours per node, the paper's ``K``.
     n_sample : int, default=500
-        Nodes looked at, for a standard error of about 0.01; all of them when there are no more.
+        Number of nodes in the sample; 500 give a standard error of about 0.01. All nodes if there are fewer.
     random_state : int, RandomState or None
-        Picks them.
+        Seed of the sample.
     n_jobs : int, optional
         Threads of the exact search, ``O(n_sample n p)``.
 
     Returns
     -------
     float
-        In [0, 1]. A link counts in either direction, as in the graph itself. A neighbour counts as found when a linked
-        node is as near: equal distances are no fault.
+        In [0, 1]. A link counts in either direction, as in the graph itself. A neighbour counts as found if a linked
+        node is equally near, so ties do no harm.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Which samples and which features are bad: the share of entries that stand out.
 
-A cleaner judges each entry by its prediction and gives a probability: those above one half stand out. Where only a
-decomposition is known, those stand out whose ``|S|`` is far above its mean, which finds gross errors only.
+A cleaner gives each entry a probability of being wrong; entries above one half stand out. With a decomposition alone,
+an entry stands out if its ``|S|`` is far above the mean, which finds gross errors only.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class OutlierShares:
     Parameters
     ----------
     threshold : float
-        What ``|S|``, or the probability of being wrong, must exceed.
+        An entry stands out if ``|S|``, or its probability of being wrong, is above this.
     share : float
-        Share of all entries that do.
+        Share of all entries that stand out.
     samples : ndarray of shape (n_samples,)
         Share of the entries of each sample.
     features : ndarray of shape (n_features,)
@@ -59,10 +59,10 @@ def outlier_shares(S: Array, *, threshold: float | None = None, units: Array | N
     S : ndarray of shape (n_samples, n_features)
         The sparse part, ``sparse_`` of a fit.
     threshold : float, optional
-        An entry stands out when ``|S|`` is above this. By default six times the mean of ``|S|``, far above the small
+        An entry stands out if ``|S|`` is above this. The default is six times the mean of ``|S|``, far above the small
         residues that noise leaves everywhere.
     units : ndarray of shape (n_features,), optional
-        What the columns of ``S`` are divided by first, where they have different units; the threshold is then in these.
+        The columns of ``S`` are divided by these first, if they have different units; the threshold is in these units.
 
     Returns
     -------
@@ -101,9 +101,9 @@ def flagged_shares(flags: Array, *, threshold: float = 0.5) -> OutlierShares:
     Parameters
     ----------
     flags : bool ndarray of shape (n_samples, n_features)
-        Entries that stand out, such as those that a :class:`~frpcag.RobustGraphCleaner` takes for wrong.
+        Entries that stand out, such as the wrong cells of a :class:`~frpcag.RobustGraphCleaner`.
     threshold : float, default=0.5
-        What they exceed: a probability of one half.
+        The probability that they exceed.
 
     Returns
     -------

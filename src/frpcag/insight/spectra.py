@@ -18,8 +18,8 @@ def graph_basis(graph: Graph | sp.sparray, k: int | None = None) -> tuple[Array,
     graph : Graph or sparse Laplacian
         Of ``n_nodes`` nodes.
     k : int, optional
-        How many, at most ``n_nodes``; all of them by default, which costs ``O(n_nodes^3)``. Few of them come from
-        Lanczos steps of ``O(nnz)``, so that 100,000 nodes are no matter.
+        How many, at most ``n_nodes``. The default is all of them, which costs ``O(n_nodes^3)``. A few of them come from
+        Lanczos steps of ``O(nnz)``, which is fast even for 100,000 nodes.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def frequency_energy(X: Array, basis: Array, *, axis: int = 0) -> Array:
     Returns
     -------
     ndarray of shape (k,)
-        What is missing to a sum of 1 lies at the higher frequencies.
+        The rest, up to a sum of 1, lies at the higher frequencies.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def eigengaps(eigenvalues: Array) -> Array:
 
 
 def suggest_k(eigenvalues: Array, *, k_min: int = 1) -> int:
-    """Return the number of clusters that the largest eigengap speaks for.
+    """Return the number of clusters that the largest eigengap suggests.
 
     Parameters
     ----------

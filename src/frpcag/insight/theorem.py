@@ -1,4 +1,4 @@
-"""Theorem 1 of Shahid et al. 2016 as two numbers, on anyone's data."""
+"""Both sides of Theorem 1 of Shahid et al. 2016, computed on your data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Bound:
-    """Both sides of Theorem 1 (Shahid et al. 2016, Eq. (8)), and what they are made of.
+    """Both sides of Theorem 1 (Shahid et al. 2016, Eq. (8)), and their terms.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Bound:
 
     @property
     def holds(self) -> bool:
-        """Whether left <= right, but for rounding and for what ``U`` lacks to the optimum."""
+        """Whether left <= right, allowing for rounding and for the distance of ``U`` from the optimum."""
         return self.left <= self.right + self.slack + 1e-9 * (self.left + self.right)
 
 
@@ -62,14 +62,14 @@ def theorem_bound(problem: Problem, U: Array, *, k1: int, k2: int, clean: Array 
     Parameters
     ----------
     problem : Problem
-        With both graphs and no missing entries; any loss. Any gammas: see Notes.
+        With both graphs and no missing entries. Any loss and any gammas are allowed, see Notes.
     U : ndarray of shape (n_samples, n_features)
         Its solution.
     k1, k2 : int
         Clusters of samples and of features, each less than the number of nodes.
     clean : ndarray of shape (n_samples, n_features), optional
-        The theorem's ``X*``; what of it is not low-rank on the graphs is counted as part of ``E``. By default the
-        projection of ``X``: the theorem holds for every low-rank matrix on the graphs, so the user's own data do.
+        The theorem's ``X*``. The part of it that is not low-rank on the graphs counts as part of ``E``. The default is
+        the projection of ``X``: the theorem holds for every matrix that is low-rank on the graphs.
 
     Returns
     -------
@@ -82,8 +82,8 @@ def theorem_bound(problem: Problem, U: Array, *, k1: int, k2: int, clean: Array 
     <= phi(E) + (gamma1 lambda_k1 + gamma2 omega_k2) |X*|^2``;
     with the theorem's gammas, ``gamma / lambda_{k1+1}`` and ``gamma / omega_{k2+1}``, both weights on the left are
     ``gamma``. The statement of the theorem prints ``gamma1`` and ``gamma2`` in their place, which is more than the
-    proof shows when an eigenvalue is below 1: what is proved is evaluated here. The paper's ``lambda_k`` is the k-th
-    smallest eigenvalue, counted from 1.
+    proof shows if an eigenvalue is below 1. This function evaluates what is proved. The paper's ``lambda_k`` is the
+    k-th smallest eigenvalue, counted from 1.
 
     Examples
     --------

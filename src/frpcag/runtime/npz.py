@@ -42,7 +42,7 @@ class StoredArrays:
 
     def __init__(self, path: str | os.PathLike) -> None:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would make the reader wait for ever
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         self._file = open(path, "rb")  # noqa: SIM115 - closed by __exit__
         try:
             size = os.fstat(self._file.fileno()).st_size
@@ -52,7 +52,7 @@ class StoredArrays:
             self._file.close()
             if isinstance(error, OSError | MemoryError) or not isinstance(error, Exception):
                 raise
-            raise ValueError(str(error) or "it is no zip archive") from error
+            raise ValueError(str(error) or "it is not a zip archive") from error
 
     def __enter__(self) -> Self:
         return self
@@ -126,10 +126,10 @@ class StoredArrays:
                 raise ValueError("not of format 1.0")
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
         except Exception as error:  # whatever a forged header makes zipfile, ast or NumPy raise
-            raise ValueError(f"member {name} is no array") from error
+            raise ValueError(f"member {name} is not an array") from error
         plain = dtype.kind in _KINDS and dtype.isnative and dtype.names is None and dtype.subdtype is None
         if not plain or dtype.itemsize == 0:
-            raise ValueError(f"member {name} has dtype {dtype}, which is none of a saved array")
+            raise ValueError(f"member {name} has dtype {dtype}, which a saved array cannot have")
         n_bytes = dtype.itemsize
         for length in shape:
             if type(length) is not int or length < 0:
@@ -173,11 +173,11 @@ def _checked_members(members: list[zipfile.ZipInfo], size: int) -> dict[str, zip
     for info in members:
         name = info.orig_filename.removesuffix(".npy")
         if not (info.orig_filename.endswith(".npy") and name.isidentifier() and name.isascii()):
-            raise ValueError(f"member {info.orig_filename[:80]!r} is no array")
+            raise ValueError(f"member {info.orig_filename[:80]!r} is not an array")
         if name in found:
-            raise ValueError(f"member {name} comes twice")
+            raise ValueError(f"member {name} occurs twice")
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            raise ValueError(f"member {name} is compressed, and those of a saved model are not")
+            raise ValueError(f"member {name} is compressed; members of a saved model are not")
         if info.flag_bits & ~_UTF8_NAME or stat.S_ISLNK(info.external_attr >> 16):
             raise ValueError(f"member {name} is encrypted, a link or split")
         total += info.file_size
