@@ -117,4 +117,20 @@ def missing(record):
     return head, rows
 
 
-TABLES = {table.__name__: table for table in (fit, step, memory, gpu, cold_start, transform, missing)}
+def compressive(record):
+    """Compressive fits: the size of the sample, what it costs, what it loses."""
+    head = ["what", "rows", "kept", "decoder", "time", "peak memory", "error", "held-out error"]
+    rows = []
+    for row in record["rows"]:
+        n = row.get("n", 70_000)
+        kept = row.get("n_kept") or {"all": n, None: n - 1000}.get(row.get("kept"), row.get("kept"))
+        error, heldout = (row.get(name) for name in ("error", "heldout_error"))
+        rows.append([
+            row["of"].replace("_", " "), f"{n:,}", f"{kept:,}", row.get("decoder", "robust"), f"{row['seconds']:.0f} s",
+            f"{row['peak_MB'] / 1000:.1f} GB", "" if error is None else f"{error:.3f}",
+            "" if heldout is None else f"{heldout:.3f}",
+        ])  # fmt: skip
+    return head, rows
+
+
+TABLES = {table.__name__: table for table in (fit, step, memory, gpu, cold_start, transform, missing, compressive)}

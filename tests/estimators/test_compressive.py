@@ -234,3 +234,10 @@ def test_nested_parameters_reach_the_model():
     model = clone(FRPCAGClustering(3, CompressiveFRPCAG(FRPCAG())))
     model.set_params(estimator__estimator__gamma1=2.0, estimator__n_samples_kept=100)
     assert model.fit(corrupted()[0]).estimator_.estimator_.gamma1_ == 2.0
+
+
+def test_progress_of_the_carrying_over_is_told_at_every_tenth(capsys, monkeypatch):
+    monkeypatch.setattr(row_source, "BLOCK", 30 * 10)  # blocks of ten rows
+    CompressiveFRPCAG(FRPCAG(verbose=1), n_samples_kept=150, random_state=0).fit(corrupted()[0])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("carrying over: ")]
+    assert [line.split()[2] for line in lines] == [str(60 * tenth) for tenth in range(1, 11)]

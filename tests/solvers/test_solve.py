@@ -262,6 +262,15 @@ def test_every_solver_is_registered_by_its_name():
     assert {name: function.__name__ for name, function in SOLVERS.items()} == {name: name for name in SOLVERS}
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_certificates_far_from_the_target_are_few_and_no_step_is_far_beyond_it():
+    problem = random_problem(5, n=30, p=12)
+    found = solve(problem, tol=1e-9, backend="numpy").history["n_iter"]
+    assert found[:3].tolist() == [1, 10, 20]
+    assert 10 < np.diff(found).max() <= 30
+    assert solve(problem, tol=0.0, max_iter=int(0.7 * found[-1]), backend="numpy").gap > 1e-9
+
+
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("missing", [None, 0.2])
 def test_data_that_need_not_be_kept_are_dropped_and_the_solution_is_the_same(turned, missing):

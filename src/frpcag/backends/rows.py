@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -73,17 +74,26 @@ def restored(problem: Any, inner: Any, U: Any, V: Any, units: Units) -> tuple[An
     return restore_in_place(problem.X, inner.X, U, V, units, inner)
 
 
-def restore_in_place(X: Any, inner: Any, U: Any, V: Any, units: Units, problem: Any) -> tuple[Any, Moves]:
-    """Bring the clean part ``U`` of ``problem`` from the units of ``inner`` to those of ``X``; see `restore_rows`."""
-    xp, moves = _module(U), NOTHING
+def restore_in_place(
+    X: Any, inner: Any, U: Any, V: Any, units: Units, problem: Any, *, run: Callable[..., list] | None = None
+) -> tuple[Any, Moves]:
+    """Bring the clean part ``U`` of ``problem`` from the units of ``inner`` to those of ``X``; see `restore_rows`.
+
+    ``run`` maps over blocks of rows in threads, as `frpcag.runtime.threads.block_pool` gives it.
+    """
+    xp = _module(U)
     reach1, reach2 = problem.reaches
-    for rows in _blocks(U):
+
+    def restore_block(rows: slice) -> Moves:
         terms = Terms(reach1[rows], reach2, problem.loss, problem.huber_delta)
         given = X[rows].toarray() if hasattr(X, "toarray") else X[rows]
         slope = None if V is None else V[rows]
         U[rows], moved = restore_rows(given, inner[rows], U[rows], slope, _part(units, rows, U), terms, xp)
-        moves += moved
-    return U, moves
+        return moved
+
+    blocks = _blocks(U)
+    parts = [restore_block(rows) for rows in blocks] if run is None or is_tensor(U) else run(restore_block, blocks)
+    return U, sum(parts, NOTHING)  # in the order of the blocks, whatever the threads did
 
 
 def to_host(A: Any) -> Array:

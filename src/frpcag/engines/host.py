@@ -15,6 +15,7 @@ from frpcag.linalg.factorize import check_n_components, gram_svd
 from frpcag.linalg.units import Moves, Units, row_blocks
 from frpcag.problem import Problem
 from frpcag.runtime.memory import require_memory_for
+from frpcag.runtime.threads import block_pool
 from frpcag.solvers import Solution
 
 Array = np.ndarray
@@ -98,7 +99,8 @@ class HostEngine(Engine):
         if centred.level is None:
             return low_rank, None
         units = Units(np.ones(U.shape[0]), centred.center, centred.scale)
-        return restore_in_place(X, centred.Xc, low_rank, solution.slope, units, problem)
+        with block_pool(self.model.n_jobs) as run:
+            return restore_in_place(X, centred.Xc, low_rank, solution.slope, units, problem, run=run)
 
     def factors(self, U: Array) -> Factors:
         """Return the factors of the clean part about its mean, which is taken off ``U`` in place."""
@@ -114,10 +116,11 @@ class HostEngine(Engine):
             given = X[rows]
             sparse[rows] = (given.toarray() if hasattr(given, "toarray") else given) - low_rank[rows]
         np.nan_to_num(sparse, copy=False, nan=0.0)
+        embedding = np.multiply(factors.W, factors.Sigma, out=factors.W)
         return {
             "low_rank_": low_rank,
             "sparse_": sparse,
-            "embedding_": factors.W * factors.Sigma,
+            "embedding_": embedding,
             "components_": factors.V.T,
             "singular_values_": factors.Sigma,
             "mean_": centred.center + factors.origin * centred.scale,

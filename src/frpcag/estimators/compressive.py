@@ -328,7 +328,7 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
                     if isinstance(room, np.memmap):
                         let_go(room)
                 done += len(rows)
-                shown.note(f"carrying over: {done:,} of {n:,} rows")
+                shown.count("carrying over", done, n)
             origin = total / n if self.estimator_.center else np.zeros(p)
             self.singular_values_, R = self._turn(E, origin @ V)
             self.components_ = np.ascontiguousarray((V @ R).T.astype(source.dtype))

@@ -66,14 +66,15 @@ def gram_svd(
         rank = n_components if isinstance(n_components, Integral) else _SKETCH_RANK
         W, Sigma, Vt = randomized_svd(scaled, min(rank, n, p), random_state=random_state)
         c = count_components(Sigma, n_components, rank_tol)
-        W, Sigma, V = W[:, :c], Sigma[:c], Vt[:c].T
+        Sigma = Sigma[:c]
+        V, W = fix_signs(Vt[:c].T, W[:, :c])
     else:
         A = scaled if p <= n else scaled.T
         Sigma, V = gram_factors(gram_sum(A), n_components, rank_tol=rank_tol)
         inverse = np.divide(1.0, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
         other = A @ (V * inverse).astype(U.dtype)
-        W, V = (other, V) if p <= n else (V, other)  # the Gram matrix of the samples has the left vectors
-    V, W = fix_signs(V, W)
+        # The Gram matrix of the samples has the left vectors; the signs of the right ones are fixed.
+        W, V = (other, V) if p <= n else fix_signs(other, V)[::-1]
     return tuple(A.astype(U.dtype, copy=False) for A in (W, Sigma * unit, V))
 
 

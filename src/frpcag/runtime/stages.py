@@ -43,6 +43,7 @@ class StageReport:
         self._console: Any = None
         self._status: Any = None
         self._last: Any = None
+        self._tenth = 0
         if verbose:
             from rich.console import Console
 
@@ -64,10 +65,14 @@ class StageReport:
         if self._status is not None:
             self._status.update(f"{_WORDS.get(stage, stage)} ...")
 
-    def note(self, words: str) -> None:
-        """Say how far the stage at work is."""
+    def count(self, words: str, done: int, total: int) -> None:
+        """Say how far the stage at work is: always on a terminal, at every tenth elsewhere."""
+        line, tenth = f"{words}: {done:,} of {total:,} rows", 10 * done // total
         if self._status is not None:
-            self._status.update(words)
+            self._status.update(line)
+        elif self._console is not None and tenth > self._tenth:
+            self._console.print(line)
+        self._tenth = tenth
 
     def step(self, at: Any) -> None:
         """Note a solver step."""

@@ -16,6 +16,10 @@ from frpcag.runtime.warn import warn_user
 
 STOPS = ("gap", "change")
 
+# Far from the target, this share of the steps predicted to be left is taken before the next certificate; at most so
+# many.
+_FAR, _MOST = 0.7, 30
+
 
 class CertificateWarning(ConvergenceWarning):
     """The solver met its tolerance, but rounding the result to its dtype leaves a larger gap, the one reported.
@@ -186,13 +190,18 @@ class Stop:
         return self.tol - room / whole if whole > 0 else self.tol
 
     def _steps_left(self, gap: float) -> int:
-        # A certificate costs about one step. The gap falls roughly geometrically, so the last two say when
-        # the next one is worth it.
+        # A certificate costs one to two steps. The gap falls roughly geometrically once it falls, so the last two say
+        # when the next one is worth it: far from the target not all the way, since the rate may grow.
         gaps, steps, target = self.history["gap"], self.history["n_iter"], self._target()
-        if len(gaps) < 2 or steps[-1] == steps[-2] or not gaps[-2] > gap > 0 or target <= 0 or gap <= target:
+        if steps[-1] < self.check_every:
+            return self.check_every - int(steps[-1])
+        recent = len(gaps) > 1 and self.check_every <= steps[-2] < steps[-1]
+        if not recent or not gaps[-2] > gap > 0 or target <= 0 or gap <= target:
             return self.check_every
-        rate = log(gaps[-2] / gap) / (steps[-1] - steps[-2])
-        return min(max(ceil(log(gap / target) / rate), 2), self.check_every)
+        left = ceil(log(gap / target) / (log(gaps[-2] / gap) / (steps[-1] - steps[-2])))
+        if left > self.check_every:
+            left = max(self.check_every, int(_FAR * left))
+        return min(max(left, 2), _MOST)
 
     def rounding_shows(self) -> bool:
         """Say whether rounding will move the last certificate visibly."""
