@@ -12,12 +12,19 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from frpcag.cells.overwritten import overwritten_cells
+from frpcag.cells.overwritten import without_overwritten
 from frpcag.cells.units import MIXED, find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import UnitsWarning, in_blocks, on_host
-from frpcag.estimators.block_labels import Space, carried, rows_to_label, take, whitened_space, without_overwritten
+from frpcag.estimators.block_labels import (
+    Space,
+    blocks_without_overwritten,
+    carried,
+    rows_to_label,
+    take,
+    whitened_space,
+)
 from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.saved import SavedModel
@@ -173,15 +180,12 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
             Z = Z.toarray()
         self._check(len(Z))
         random_state = check_random_state(self.random_state)
-        marked = (
-            None
-            if self.assign in AS_THE_PAPER
-            else overwritten_cells(Z, shape=getattr(self.estimator, "feature_shape", None))
-        )
         given = X if is_tensor(X) else Z  # frames are taken as arrays: their columns are checked and named here
-        if marked is not None and marked.any():
-            Z = np.where(marked, Z.dtype.type(np.nan), Z)
-            given = given.masked_fill(given.new_tensor(marked).bool(), np.nan) if is_tensor(X) else Z
+        if self.assign not in AS_THE_PAPER:
+            cleared = without_overwritten(Z, shape=getattr(self.estimator, "feature_shape", None))
+            if cleared is not Z:
+                Z = cleared
+                given = X.new_tensor(Z) if is_tensor(X) else Z
         self.missing_share_ = float(np.isnan(Z).mean())
         model = self._default_model(Z, random_state) if self.estimator is None else clone(self.estimator)
         with warnings.catch_warnings():
@@ -199,7 +203,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         random_state = check_random_state(self.random_state)
         seed = random_state.randint(2**31)
         if self.assign not in AS_THE_PAPER:
-            dx = without_overwritten(dx, shape=getattr(self.estimator, "feature_shape", None))
+            dx = blocks_without_overwritten(dx, shape=getattr(self.estimator, "feature_shape", None))
         rows = rows_to_label(n, p, random_state)
         Z = take(dx, rows)
         self.missing_share_ = float(np.isnan(Z).mean())
