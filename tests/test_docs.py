@@ -76,3 +76,24 @@ def test_a_figure_that_is_off_or_has_no_source_is_told(line, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     check = runpy.run_path(str(DOCS / "check_figures.py"))
     assert [right for right, _ in check["check"]("page", line)] == [False]
+
+
+STORIES = sorted((DOCS / "stories").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_a_story_runs_and_draws_its_picture(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(path)])
+    runpy.run_path(str(path), run_name="__main__")
+    told = {"sensors": "39 of them in sensor 2", "photographs": "found wrong", "cells": "[50, 50, 50]"}[path.stem]
+    assert told in capsys.readouterr().out
+    assert (tmp_path / f"{path.stem}.png").stat().st_size < 150_000
+    assert (DOCS / "images" / f"start-{path.stem}.png").stat().st_size < 150_000
+    assert f"images/start-{path.stem}.png" in (DOCS / "start.md").read_text()
+
+
+def test_a_story_is_told_in_under_ten_lines():
+    page = (DOCS / "start.md").read_text().partition("## 3.")[0]
+    told = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)[1::2]
+    assert [len([line for line in code.splitlines() if line.strip()]) < 10 for code in told] == [True] * 3

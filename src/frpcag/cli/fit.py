@@ -304,7 +304,7 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
     for name in ("gamma1", "gamma2"):
         table.add_row(name, f"{record[name]:.4g}{' (auto)' if asked[name] == 'auto' else ''}")
     for name, graph in record["graphs"].items():
-        words = "none" if graph is None else f"{graph['method']}, {graph['n_edges']} edges, {graph['laplacian']}"
+        words = "none" if graph is None else f"{graph['method']}, {count_of(graph['n_edges'], 'edge')}, {graph['laplacian']}"
         table.add_row(f"graph of {name}", words)
     if labels is not None:
         sizes = np.bincount(labels)
