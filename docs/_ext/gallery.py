@@ -65,12 +65,16 @@ def scrape(block, block_vars, gallery_conf):
 
 def draw_thumbnail(figure, number, path):
     """Lay a figure out at the size of a thumbnail, with one of its Axes or all of them, and save it."""
+    import matplotlib.pyplot as plt
+
     if number is not None:
         shown = figure.axes[number]
         for ax in figure.axes:
             if ax is not shown:
                 ax.remove()
         shown.set_subplotspec(figure.add_gridspec(1, 1)[0])
+    for legend in filter(None, (ax.get_legend() for ax in figure.axes)):
+        plt.setp(legend.get_texts(), fontsize=7)
     figure.set_layout_engine("constrained")
     figure.set_size_inches(*INCHES)
     figure.savefig(path, dpi=DPI)
