@@ -27,7 +27,9 @@ def cells():
 
 def test_every_slot_is_filled_with_what_the_estimator_gives(cells):
     denoise(cells, n_components=5)
-    model = FRPCAG(5, n_neighbors=15, nonnegative=True, random_state=0).fit(cells.X.toarray())
+    model = FRPCAG(5, n_neighbors=15, nonnegative=True, random_state=0, loss="l2", laplacian="combinatorial").fit(
+        cells.X.toarray()
+    )
     np.testing.assert_allclose(cells.layers["frpcag"], model.low_rank_, atol=1e-6)
     np.testing.assert_allclose(np.abs(cells.obsm["X_frpcag"]), np.abs(model.embedding_), atol=1e-4)
     assert cells.layers["frpcag"].min() >= 0

@@ -14,6 +14,7 @@ ORDER = (
     "new_rows",
     "video_background",
     "bad_sensors",
+    "single_cells",
     "when_pca_is_better",
     "gammas",
     "which_laplacian",

@@ -73,6 +73,7 @@ class Problem:
     # Effect of a term on a level along its null vector: "free" none, "held" pulls it to zero.
     level1: ClassVar[str] = "free"
     level2: ClassVar[str] = "free"
+    keeps_X: ClassVar[bool] = True  # False: a backend that has made its own copy of X drops it
 
     def __post_init__(self) -> None:
         X = np.asarray(self.X)
@@ -126,6 +127,10 @@ class Problem:
         names = ("L", "gamma", "null", "lmax")
         swapped = {f"{name}{i}": getattr(self, f"{name}{3 - i}") for name in names for i in (1, 2)}
         return replace(self, X=self.X.T, mask=None, **swapped)  # NaN in X says the same
+
+    def drop_X(self) -> None:
+        """Let go of the data, of which a backend has a copy; shape and dtype stay, and every entry reads NaN."""
+        object.__setattr__(self, "X", np.broadcast_to(self.X.dtype.type(np.nan), self.shape))
 
     def start(self, U0: Any) -> Array:
         """Return a warm start as an array of the shape of ``X``."""

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from frpcag.data import center_and_scale, preprocess, restore
+from frpcag.data.preprocess import CentredRows
 
 
 @pytest.fixture
@@ -113,3 +114,14 @@ def test_restore_undoes_center_and_scale_in_place(X, dtype):
 def test_restore_refuses_integers():
     with pytest.raises(ValueError, match="U has dtype int64"):
         restore(np.zeros((2, 2), dtype=np.int64), np.zeros(2), np.ones(2))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_centred_rows_are_made_again_bit_for_bit(X, kind, dtype):
+    X = kind(X.astype(dtype))
+    whole, mean, std = center_and_scale(X, center=True, scale=True)
+    again = CentredRows(X, mean, std)
+    assert_array_equal(again.whole(), whole)
+    assert_array_equal(again[3:7], whole[3:7])
+    assert again[3:7].dtype == whole.dtype

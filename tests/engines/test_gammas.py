@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+import frpcag.engines.gammas as rule
 from frpcag import build_graph
 from support.engines import (
     BASE,
@@ -183,3 +184,11 @@ def test_the_rounding_of_constant_columns_is_not_scaled_up(engine):
     X[2, 3:] = np.nan
     model = fit(engine, X, **BASE | GIVEN | {"scale": True})
     assert on_host(model.scale_)[3:].tolist() == [1] * (P - 3)
+
+
+def test_the_gamma_does_not_depend_on_the_columns_looked_at_together(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(50, 200))
+    L = build_graph(X).laplacian
+    whole = rule.scale_free_gamma(L, X, axis=0)
+    monkeypatch.setattr(rule, "_BLOCK_ENTRIES", 1)
+    assert rule.scale_free_gamma(L, X, axis=0) == whole

@@ -12,6 +12,7 @@ from sklearn.preprocessing import scale
 
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.data.corrupt import block_occlusion, missing_pixels
+from frpcag.estimators import block_labels
 from frpcag.estimators.clustering import ASSIGNMENTS, has_mixed_units
 from frpcag.evaluate.clustering import clustering_error
 
@@ -87,7 +88,7 @@ def test_whitened_components_find_classes_that_strong_directions_hide():
 def test_whitening_leaves_out_directions_that_are_rounding():
     X = np.outer(np.repeat([0.0, 10.0, 30.0], 20), np.arange(1.0, 6.0))
     model = FRPCAGClustering(3, FRPCAG(gamma1=1e-9, gamma2=1e-9, n_refine="auto"), random_state=0).fit(X)  # U = X
-    assert model._whitened(3).shape == (60, 1)
+    assert model._whitened(model.estimator_.low_rank_, 3).shape == (60, 1)
 
 
 @pytest.mark.parametrize("change", [scale, np.asarray], ids=["standardised", "raw"])
@@ -183,3 +184,38 @@ def test_mixed_units_are_told_from_rare_counts():
     counts = rng.poisson(3, size=(200, 10)) * (rng.random((200, 10)) < often)
     assert has_mixed_units(table)
     assert not has_mixed_units(counts.astype(float))
+
+
+def row_blocks(X, size):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(size, -1))
+
+
+@pytest.mark.parametrize("n_features", [20, 144])
+def test_row_blocks_get_the_labels_of_the_whole(n_features):
+    X = drawn_shapes()[0][:, :n_features]
+    whole = FRPCAGClustering(4, random_state=0).fit(X)
+    blocks = FRPCAGClustering(4, random_state=0).fit(row_blocks(X, 50))
+    # Sums over blocks round in another order, and k-means draws other starts.
+    assert adjusted_rand_score(whole.labels_, blocks.labels_) > 0.95
+    assert blocks.n_features_in_ == n_features
+
+
+@pytest.mark.parametrize("assign", ASSIGNMENTS)
+@pytest.mark.parametrize("n_features", [20, 144])
+def test_rows_that_are_not_labelled_themselves_take_the_label_of_the_nearest(assign, n_features, monkeypatch):
+    rng = np.random.default_rng(5)
+    y = rng.permutation(np.repeat(np.arange(4), 60))
+    X = 3 * rng.normal(size=(4, n_features))[y] + rng.normal(size=(240, n_features))
+    monkeypatch.setattr(block_labels, "LEAST_LABELLED", 0)
+    monkeypatch.setattr(block_labels, "LABELLED_ROWS", 120)
+    model = FRPCAGClustering(4, FRPCAG(n_components=3), assign=assign, random_state=0).fit(row_blocks(X, 70))
+    assert model.sample_indices_.shape == (120,)
+    assert adjusted_rand_score(y, model.labels_) > 0.98
+
+
+def test_patches_count_as_missing_in_row_blocks_too():
+    X, y = drawn_shapes()
+    X, hit = block_occlusion(X, (12, 12), 0.25, random_state=0)
+    model = FRPCAGClustering(4, random_state=0).fit(row_blocks(X, 60))
+    assert model.missing_share_ == pytest.approx(hit.mean(), abs=0.02)
+    assert clustering_error(y, model.labels_) < 0.05

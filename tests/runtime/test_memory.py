@@ -79,13 +79,13 @@ def test_the_command_line_says_it_in_one_line(monkeypatch, tmp_path):
 
     from frpcag.cli.main import app
 
-    np.save(tmp_path / "X.npy", np.zeros((4000, 400)))
+    np.save(tmp_path / "X.npy", np.zeros((8000, 400)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
     result = CliRunner().invoke(app, ["fit", "X.npy"])
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
-    assert "out of memory (a fit of X with shape (4000, 400)" in result.stderr
+    assert "out of memory (a fit of X with shape (8000, 400)" in result.stderr
     assert "pass --float32" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
 

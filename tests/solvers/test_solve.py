@@ -260,3 +260,18 @@ def test_the_squared_problem_of_one_graph_has_its_closed_form(graphs, kind):
 
 def test_every_solver_is_registered_by_its_name():
     assert {name: function.__name__ for name, function in SOLVERS.items()} == {name: name for name in SOLVERS}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("missing", [None, 0.2])
+def test_data_that_need_not_be_kept_are_dropped_and_the_solution_is_the_same(turned, missing):
+
+    n, p = (20, 40) if turned else (40, 20)
+    kept, given = (random_problem(3, n=n, p=p, mask=missing) for _ in range(2))
+    expected = solve(kept, backend="numba")
+    found = solve(given, backend="numba", keep_X=False)
+    np.testing.assert_array_equal(found.U, expected.U)
+    assert found.gap == expected.gap
+    assert np.isnan(given.X).all()
+    assert given.X.strides == (0, 0)
+    assert np.nansum(np.abs(kept.X)) > 0

@@ -13,6 +13,9 @@ from frpcag.graphs import build_graph
 
 Array = np.ndarray
 
+# What suits counts that are mostly zero: the mean of a gene, which is a median of zero, is kept.
+COUNTS = {"loss": "l2", "laplacian": "combinatorial"}
+
 
 def denoise(
     adata: Any,
@@ -48,8 +51,9 @@ def denoise(
     copy : bool, default=False
         Fill and return a copy.
     **params
-        Other parameters of :class:`frpcag.FRPCAG`. ``nonnegative`` is True unless the data have negative entries,
-        and ``random_state`` is 0.
+        Other parameters of :class:`frpcag.FRPCAG`. ``loss`` is "l2" and ``laplacian`` "combinatorial": most counts are
+        zero, and the l1 loss takes a gene that few cells show for an error, as a median would. ``nonnegative`` is True
+        unless the data have negative entries, and ``random_state`` is 0.
 
     Returns
     -------
@@ -69,9 +73,9 @@ def denoise(
     adata = adata.copy() if copy else adata
     X = adata.X if layer is None else adata.layers[layer]
     genes = _genes(adata, mask_var)
-    chosen = _as_float32(X[:, genes])
+    chosen = _as_float32(_columns(X, genes))
     values = chosen.data if sp.issparse(chosen) else chosen
-    params = {"random_state": 0, "nonnegative": not (values < 0).any(), **params}
+    params = {**COUNTS, "random_state": 0, "nonnegative": not (values < 0).any(), **params}
     k = min(n_neighbors, adata.n_obs - 1)
     model = FRPCAG(min(n_components, *chosen.shape), n_neighbors=k, **params).fit(chosen)
     adata.layers[key_added] = _layer(X, genes, model.low_rank_, keep_zeros=keep_zeros)
@@ -120,7 +124,7 @@ def cluster(
 
     adata = adata.copy() if copy else adata
     X = adata.X if layer is None else adata.layers[layer]
-    chosen = _as_float32(X[:, _genes(adata, mask_var)])
+    chosen = _as_float32(_columns(X, _genes(adata, mask_var)))
     model = FRPCAGClustering(n_clusters, **{"random_state": 0, **params}).fit(chosen)
     adata.obs[key_added] = Categorical([str(label) for label in model.labels_])
     return adata if copy else None
@@ -142,8 +146,13 @@ def _genes(adata: Any, mask_var: str | Array | None) -> Array:
     return np.flatnonzero(mask)
 
 
+def _columns(X: Any, genes: Array) -> Any:
+    """Return the chosen columns; all of them without a copy."""
+    return X if len(genes) == X.shape[1] else X[:, genes]
+
+
 def _as_float32(X: Any) -> Any:
-    return X.astype(np.float32).tocsr() if sp.issparse(X) else np.asarray(X, dtype=np.float32)
+    return X.tocsr().astype(np.float32, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float32)
 
 
 def _layer(X: Any, genes: Array, low_rank: Array, *, keep_zeros: bool) -> Any:

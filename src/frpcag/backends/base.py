@@ -75,8 +75,13 @@ def power_of_two(step: float) -> float:
 
 
 def solve_bytes(problem: Problem) -> tuple[int, str]:
-    """Return the bytes that a solve takes on the host, X in graph order, U and both Y, and what takes them."""
-    return 4 * problem.X.nbytes, f"solving for X with shape {problem.shape} in {problem.X.dtype}"
+    """Return the bytes that a solve takes on the host, X in graph order, U and both Y, and what takes them.
+
+    Where the problem does not keep its own X, that goes before the second Y comes.
+    """
+    return (
+        4 if problem.keeps_X else 3
+    ) * problem.X.nbytes, f"solving for X with shape {problem.shape} in {problem.X.dtype}"
 
 
 # Paths, so that a backend and its libraries are imported only when they are chosen.

@@ -80,6 +80,7 @@ class BlockProblem:
     store: Checkpoint | None = None
 
     can_turn: ClassVar[bool] = False
+    keeps_X: ClassVar[bool] = True
     level1: ClassVar[str] = "free"
     level2: ClassVar[str] = "free"
 

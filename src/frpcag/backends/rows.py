@@ -15,8 +15,8 @@ from frpcag.runtime.arrays import is_tensor
 # Entries looked at; at least so many rows.
 _SAMPLE = 200_000
 _SAMPLE_ROWS = 25
-# Entries of a tensor worked on at a time.
-_TENSOR_BLOCK = 1 << 24
+# Entries of a tensor worked on at a time; some twenty float64 copies of them.
+_TENSOR_BLOCK = 1 << 22
 
 
 def sample(problem: Any) -> tuple[Array, Array, Array]:

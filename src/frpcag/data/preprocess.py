@@ -165,6 +165,34 @@ def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array
     return out, mean, std
 
 
+class CentredRows:
+    """The rows of ``(X - mean) / std``, made when they are asked for: those of :func:`center_and_scale`, bit for bit.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        The data, float32 or float64.
+    mean, std : ndarray of shape (n_features,)
+        As returned by :func:`center_and_scale`.
+    """
+
+    def __init__(self, X: Any, mean: Array, std: Array) -> None:
+        self._X, self._mean, self._std = X, mean, std
+        self.shape, self.dtype = X.shape, X.dtype
+
+    def __getitem__(self, rows: slice) -> Array:
+        given = self._X[rows]
+        dense = given.toarray() if sparse.issparse(given) else given
+        return ((dense - self._mean) / self._std).astype(self.dtype)
+
+    def whole(self) -> Array:
+        """Return all rows as one array."""
+        out = np.empty(self.shape, dtype=self.dtype)
+        for rows in _row_blocks(self.shape):
+            out[rows] = self[rows]
+        return out
+
+
 class ColumnSums(Protocol):
     """What the moments of the columns of a matrix are made of; NaN is missing."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from frpcag.backends import select_backend
 from frpcag.data.preprocess import check_flags
+from frpcag.engines.devices import takes_gpu
 from frpcag.engines.gammas import check_gamma
 from frpcag.graphs.checks import check_weight_options
 from frpcag.graphs.laplacian import check_laplacian
@@ -26,7 +28,8 @@ from frpcag.solvers.solve import check_options
 from frpcag.solvers.stopping import Solution
 
 
-class Centred(NamedTuple):
+@dataclass
+class Centred:
     """Data ready for the solve, and what undoes it: ``X = Xc * scale + center``."""
 
     Xc: Any
@@ -88,6 +91,14 @@ class Engine:
     def centre(self, X: Any) -> Centred:
         """Return a centred and scaled copy of ``X``."""
         raise NotImplementedError
+
+    def data(self, centred: Centred) -> Any:
+        """Return all of the centred and scaled data."""
+        return centred.Xc
+
+    def lend(self, centred: Centred) -> bool:
+        """Let go of the centred and scaled data while the solver has a copy; False where they are kept."""
+        return False
 
     def warn_of_units(self, X: Any) -> None:
         """Warn if the columns of ``X``, as `check` returns it, are so unlike that the widest decide alone."""
@@ -197,9 +208,19 @@ def engine_for(X: Any, model: Any) -> Engine:
     select_backend(name, X=X)  # says what is unknown or missing
     if is_dask(X) and name not in ("auto", "dask"):
         raise ValueError(f"backend={name!r} does not take Dask arrays; pass backend='dask' or X.compute().")
-    kind = "dask" if is_dask(X) or name == "dask" else "torch" if is_tensor(X) or name == "torch" else "host"
-    module, attribute = ENGINES[kind]
+    module, attribute = ENGINES[_kind_of(X, name, model)]
     return getattr(import_module(module), attribute)(model)
+
+
+def _kind_of(X: Any, name: Any, model: Any) -> str:
+    """Return where ``X`` goes through the stages; an array too large for the GPU stays on the host."""
+    if is_dask(X) or name == "dask":
+        return "dask"
+    if is_tensor(X):
+        return "torch"
+    if name == "torch":
+        return "torch" if import_module("frpcag.engines.torch").fits_on_device(X, model) else "host"
+    return "torch" if name == "auto" and takes_gpu(X, model) else "host"
 
 
 def check_parameters(model: Any) -> None:
@@ -261,6 +282,12 @@ def call_on_rows(model: Any, method: str, X: Any) -> Any:
     if is_dask(X):
         return import_module("frpcag.engines.dask").map_chunks(model, method, X)
     return getattr(model, method)(X)
+
+
+def in_blocks(model: Any) -> bool:
+    """Say whether a model asks for row blocks, whatever the matrix is."""
+    backend = getattr(model, "backend", None)
+    return getattr(backend, "name", backend) == "dask"
 
 
 def refuse_dask(X: Any, name: str) -> None:

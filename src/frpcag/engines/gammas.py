@@ -17,6 +17,8 @@ Sums = tuple[Array, Array, Array, Array]
 
 # Rows looked at, evenly spaced.
 _ROWS = 2000
+# Entries whose pull is computed at a time.
+_BLOCK_ENTRIES = 1 << 24
 # A pull of this many times the rounding of the entries is noise; it is computed in float64.
 _ROUNDINGS = 1
 # Among duplicates only the edges to far points pull, at weights down to 1e-12: this share of the spread is nothing.
@@ -72,14 +74,27 @@ def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int, loss: str =
         return 0.0
     rows = looked_at(len(X))
     seen = X[rows]
+    reference = reference_row(X[0])
     if axis == 0:
-        pull = pull_at(csr_product(L[rows], rows), L.diagonal()[rows], seen, X)
+        product, diagonal = csr_product(L[rows], rows), L.diagonal()[rows]
+        # Some columns at a time: the product holds them in float64.
+        parts = [
+            column_sums(pull_at(product, diagonal, seen[:, some], X[:, some]), seen[:, some], reference[some])
+            for some in column_blocks(X.shape)
+        ]
+        pull, size, deviation, count = (np.concatenate(each) for each in zip(*parts, strict=True))
+        sums: Sums = (pull, size, deviation, count)
     else:
         nodes = np.arange(X.shape[1])
-        pull = pull_at(csr_product(L, nodes), L.diagonal(), seen.T, seen.T).T
-    reference = reference_row(X[0])
-    sums = column_sums(pull, seen, reference)
+        sums = column_sums(pull_at(csr_product(L, nodes), L.diagonal(), seen.T, seen.T).T, seen, reference)
     return gamma_of(sums, reference, lambda mean: spread_sums(seen, mean), rounding_of(L, axis), X.dtype, loss)
+
+
+def column_blocks(shape: tuple[int, int]) -> list[slice]:
+    """Return slices of columns of so many entries each."""
+    n, p = shape
+    step = max(64, _BLOCK_ENTRIES // max(n, 1))
+    return [slice(start, start + step) for start in range(0, p, step)]
 
 
 def csr_product(rows: sp.csr_array, nodes: Array) -> Callable[[Array], Array]:

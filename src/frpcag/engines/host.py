@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from frpcag.backends.rows import restore_in_place
-from frpcag.data.preprocess import center_and_scale, validate_matrix
+from frpcag.data.preprocess import CentredRows, center_and_scale, validate_matrix
 from frpcag.engines.base import Centred, Engine, Factors
 from frpcag.engines.gammas import scale_free_gamma
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.linalg.factorize import check_n_components, gram_svd
-from frpcag.linalg.units import Moves, Units
+from frpcag.linalg.units import Moves, Units, row_blocks
 from frpcag.problem import Problem
 from frpcag.runtime.memory import require_memory_for
 from frpcag.solvers import Solution
@@ -33,7 +33,20 @@ class HostEngine(Engine):
 
     def centre(self, X: Any) -> Centred:
         """Return a centred and scaled copy of ``X``."""
-        return Centred(*center_and_scale(X, center=self.centres, scale=self.model.scale))
+        centred = Centred(*center_and_scale(X, center=self.centres, scale=self.model.scale))
+        self._rows = CentredRows(X, centred.center, centred.scale)
+        return centred
+
+    def data(self, centred: Centred) -> Array:
+        """Return all of the centred and scaled data."""
+        if centred.Xc is self._rows:
+            centred.Xc = self._rows.whole()
+        return centred.Xc
+
+    def lend(self, centred: Centred) -> bool:
+        """Let go of the centred and scaled data; their rows are made again one block at a time."""
+        centred.Xc = self._rows
+        return True
 
     def as_array(self, Xc: Any) -> Array:
         """Return centred data as a NumPy array on the host."""
@@ -96,7 +109,10 @@ class HostEngine(Engine):
 
     def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
         """Return the results by name."""
-        sparse = np.asarray(X - low_rank)
+        sparse = np.empty_like(low_rank)
+        for rows in row_blocks(sparse.shape):
+            given = X[rows]
+            sparse[rows] = (given.toarray() if hasattr(given, "toarray") else given) - low_rank[rows]
         np.nan_to_num(sparse, copy=False, nan=0.0)
         return {
             "low_rank_": low_rank,

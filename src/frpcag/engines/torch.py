@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from frpcag.backends.torch.backend import TensorProblem, require_memory
+from frpcag.backends.torch.backend import TensorProblem, free_bytes, require_memory
 from frpcag.data.preprocess import (
     check_range,
     check_shape,
@@ -65,6 +65,20 @@ def fit_bytes(shape: tuple[int, int], itemsize: int, n_neighbors: int) -> int:
     return max(ARRAYS * size + 80 * (n + p) * n_neighbors, 7 * size // 2 + blocks)
 
 
+def fits_on_device(X: Any, model: Any) -> bool:
+    """Say whether the fit of an array fits in the free memory of the GPU; without one, all fits do.
+
+    Where it does not, the stages run on the host, and the solve streams row blocks to the GPU and back.
+    """
+    free = free_bytes(_device())
+    shape = getattr(X, "shape", None)
+    if free is None or not isinstance(shape, tuple) or len(shape) != 2:
+        return True
+    itemsize = 4 if getattr(X, "dtype", None) == np.float32 else 8
+    k = int(model.n_neighbors) if isinstance(model.n_neighbors, Integral) else 0
+    return fit_bytes((int(shape[0]), int(shape[1])), itemsize, k) <= free
+
+
 class TorchEngine(HostEngine):
     """Tensors on their own device, or arrays on the GPU where there is one; the results are of the kind of ``X``."""
 
@@ -109,6 +123,14 @@ class TorchEngine(HostEngine):
         check_range(reach, center_, scale_, _numpy_dtype(X))
         return Centred(Xc, mean, std)
 
+    def data(self, centred: Centred) -> Tensor:
+        """Return all of the centred and scaled data."""
+        return centred.Xc
+
+    def lend(self, centred: Centred) -> bool:
+        """Keep the data: the solver works on this very tensor."""
+        return False
+
     def as_array(self, Xc: Tensor) -> np.ndarray:
         """Return centred data as a NumPy array on the host."""
         return Xc.cpu().numpy()
@@ -146,7 +168,7 @@ class TorchEngine(HostEngine):
 
     def _copied(self, X: Any) -> Tensor:
         X = validate_matrix(self.model, X, reset=True)
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = _device()
         require_memory(fit_bytes(X.shape, X.dtype.itemsize, self._neighbors()), device)
         X = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X)
         return torch.from_numpy(X if X.flags.writeable else X.copy()).to(device)
@@ -167,6 +189,10 @@ class TorchEngine(HostEngine):
     def _neighbors(self) -> int:
         k = self.model.n_neighbors
         return int(k) if isinstance(k, Integral) else 0  # the graphs will complain
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class _TensorSums:

@@ -15,7 +15,9 @@ from sklearn.utils import check_random_state
 from frpcag.cells.overwritten import overwritten_cells
 from frpcag.cells.units import MIXED, find_units
 from frpcag.data.preprocess import validate_matrix
-from frpcag.engines.base import UnitsWarning, on_host, refuse_dask
+from frpcag.data.row_chunks import as_row_chunks
+from frpcag.engines.base import UnitsWarning, in_blocks, on_host
+from frpcag.estimators.block_labels import Space, carried, rows_to_label, take, whitened_space, without_overwritten
 from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.saved import SavedModel
@@ -28,7 +30,7 @@ from frpcag.labels.distinct import distinct_rows
 from frpcag.labels.kmeans import kmeans
 from frpcag.labels.labellers import label
 from frpcag.linalg.factorize import gram_svd, power_unit
-from frpcag.runtime.arrays import is_tensor
+from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.memory import require_memory_for
 
 Array = np.ndarray
@@ -48,7 +50,8 @@ FIELDS = {
     "smallest": np.int64,
 }  # fmt: skip
 
-ASSIGNMENTS = ("auto", "linkage", "spectral", "kmeans", "components")
+AS_THE_PAPER = ("kmeans", "components")
+ASSIGNMENTS = ("auto", "linkage", "spectral", *AS_THE_PAPER)
 
 
 class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
@@ -99,6 +102,9 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         tried.
     missing_share_ : float
         Share of the cells that were taken as missing: NaN as given, or overwritten with one value.
+    sample_indices_ : ndarray of shape (n_labelled,)
+        Of a Dask array: the rows that were labelled on the client, at most 50,000; all others have the label of the
+        nearest of them. ``affinity_``, ``candidates_`` and ``missing_share_`` are of these rows.
 
     Notes
     -----
@@ -115,6 +121,8 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     >>> [len(set(labels[i : i + 20])) for i in (0, 20, 40)]
     [1, 1, 1]
     """
+
+    labels_: Array
 
     def __init__(
         self,
@@ -138,8 +146,8 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or torch tensor of shape (n_samples, n_features)
-            The data.
+        X : array-like, sparse matrix, torch tensor or Dask array of shape (n_samples, n_features)
+            The data; with ``estimator=FRPCAG(backend="dask")`` also what that takes, such as a path.
         y : None
             Ignored.
 
@@ -148,10 +156,11 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         FRPCAGClustering
             The fitted estimator.
         """
-        refuse_dask(X, "FRPCAGClustering")
         with whole_fit(self) as fresh:
             if isinstance(self.estimator, CompressiveFRPCAG):
                 fresh._fit_sample(X)
+            elif is_dask(X) or in_blocks(self.estimator):
+                fresh._fit_blocks(X)
             else:
                 fresh._fit(X)
         raise_if_interrupted(self.estimator_)
@@ -162,12 +171,13 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         if hasattr(Z, "toarray"):
             require_memory_for(Z, FRPCAG() if self.estimator is None else self.estimator)
             Z = Z.toarray()
-        if self.assign not in ASSIGNMENTS:
-            raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
-        check_n_clusters(self.n_clusters, len(Z))
+        self._check(len(Z))
         random_state = check_random_state(self.random_state)
-        as_the_paper = self.assign in ("kmeans", "components")
-        marked = None if as_the_paper else overwritten_cells(Z, shape=getattr(self.estimator, "feature_shape", None))
+        marked = (
+            None
+            if self.assign in AS_THE_PAPER
+            else overwritten_cells(Z, shape=getattr(self.estimator, "feature_shape", None))
+        )
         given = X if is_tensor(X) else Z  # frames are taken as arrays: their columns are checked and named here
         if marked is not None and marked.any():
             Z = np.where(marked, Z.dtype.type(np.nan), Z)
@@ -179,15 +189,57 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
                 warnings.simplefilter("ignore", UnitsWarning)  # the units were looked at, and scaled where they differ
             self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, given))
         self.n_iter_ = self.estimator_.n_iter_
-        k = self._number(Z, random_state) if self.n_clusters == "auto" else int(self.n_clusters)
-        if as_the_paper:
-            points = self._paper_points(random_state)
-            self.labels_: Array = kmeans(points, k, n_init=self.n_init, random_state=random_state)[0]
+        self._label_rows(Z, self.estimator_.low_rank_, random_state)
+
+    def _fit_blocks(self, X) -> None:
+        """Clean row blocks, label some rows on the client, and give all others the label of the nearest."""
+        dx = as_row_chunks(X)
+        n, p = dx.shape
+        self._check(n)
+        random_state = check_random_state(self.random_state)
+        seed = random_state.randint(2**31)
+        if self.assign not in AS_THE_PAPER:
+            dx = without_overwritten(dx, shape=getattr(self.estimator, "feature_shape", None))
+        rows = rows_to_label(n, p, random_state)
+        Z = take(dx, rows)
+        self.missing_share_ = float(np.isnan(Z).mean())
+        model = self._default_model(Z, seed) if self.estimator is None else clone(self.estimator)
+        with warnings.catch_warnings():
+            if self.estimator is None:
+                warnings.simplefilter("ignore", UnitsWarning)
+            self.estimator_ = fit_as_far_as_possible(model, dx)
+        self.n_iter_ = self.estimator_.n_iter_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        U = take(self.estimator_.low_rank_, rows)
+        name, d = self._label_rows(Z, U, random_state)
+        self.sample_indices_: Array = rows
+        if len(rows) < n:
+            known = {"center": self.estimator_.center_, "scale": self.estimator_.scale_}
+            space = whitened_space(U, d, **known) if name == "W" else Space(name == "X", **known)
+            labels = carried(dx, self.estimator_.low_rank_, space, space.points(Z, U), self.labels_)
+            labels[rows] = self.labels_
+            self.labels_ = labels
+
+    def _check(self, n: int) -> None:
+        if self.assign not in ASSIGNMENTS:
+            raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
+        check_n_clusters(self.n_clusters, n)
+
+    def _label_rows(self, Z: Array, U: Array, random_state) -> tuple[str, int]:
+        """Label rows by what they are and their clean part; return the points that were labelled, and their width."""
+        k = self._number(Z, U, random_state) if self.n_clusters == "auto" else int(self.n_clusters)
+        if self.assign in AS_THE_PAPER:
+            points = self._paper_points(U, random_state)
+            self.labels_ = kmeans(points, k, n_init=self.n_init, random_state=random_state)[0]
             self.affinity_: sp.csr_array | None = None
             self.candidates_: dict[str, Array] = {}
+            labelled = ("U" if self.assign == "kmeans" else "W", points.shape[1])
         else:
-            self._label_distinct(Z, k, random_state)
+            labelled = self._label_distinct(Z, U, k, random_state)
         self.n_clusters_ = int(self.labels_.max()) + 1
+        return labelled
 
     def _fit_sample(self, X) -> None:
         """Clean and label the rows that a compressive model keeps, and carry the labels over to all rows."""
@@ -214,19 +266,18 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
                 setattr(self, name, getattr(model, name))
         self.estimator_, self.n_iter_ = model, model.n_iter_
 
-    def _default_model(self, Z: Array, random_state) -> FRPCAG:
+    def _default_model(self, Z: Array, random_state: Any) -> FRPCAG:
         return FRPCAG(metric="auto", scale=has_mixed_units(Z), random_state=random_state, n_jobs=self.n_jobs)
 
-    def _number(self, Z: Array, random_state) -> int:
+    def _number(self, Z: Array, U: Array, random_state) -> int:
         """Return a number of clusters, and store what it was chosen by."""
-        U = self.estimator_.low_rank_
-        points = _in_range(self._centred(U)) if Z.shape[1] >= WIDE else self._few_features(Z)[1]
+        points = _in_range(self._centred(U)) if Z.shape[1] >= WIDE else self._few_features(Z, U)[1]
         rows = distinct_rows(Z)[0]
         found, self.counts_ = count_clusters(points[rows], random_state=random_state.randint(2**31), n_jobs=self.n_jobs)
         return min(found, len(rows))
 
-    def _label_distinct(self, Z: Array, k: int, random_state) -> None:
-        """Label the distinct rows, and all rows like them."""
+    def _label_distinct(self, Z: Array, U: Array, k: int, random_state) -> tuple[str, int]:
+        """Label the distinct rows, and all rows like them; return the points that were labelled, and their width."""
         first, kind = distinct_rows(Z)
         if len(first) < k:
             warnings.warn(
@@ -238,29 +289,30 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         if k in (1, len(first)):
             labels = np.zeros(len(first), np.int64) if k == 1 else np.arange(len(first))
             self.labels_, self.affinity_, self.candidates_ = labels[kind], None, {}
-            return
+            return "U", Z.shape[1]
         seed = random_state.randint(2**31)
-        tried = self._candidates(Z, first, k, {"n_init": self.n_init, "random_state": seed, "n_jobs": self.n_jobs})
+        tried = self._candidates(Z, U, first, k, {"n_init": self.n_init, "random_state": seed, "n_jobs": self.n_jobs})
         chosen = best(tried)
         self.labels_, self.affinity_ = chosen.labels[kind], chosen.cloud.affinity
         self.candidates_ = {
             name: np.array([getattr(one, name) for one in tried], dtype=object if kept is str else kept)
             for name, kept in FIELDS.items()
         }
+        return chosen.points, chosen.n_coordinates
 
-    def _candidates(self, Z: Array, rows: Array, k: int, options: dict) -> list[Candidate]:
+    def _candidates(self, Z: Array, U: Array, rows: Array, k: int, options: dict) -> list[Candidate]:
         wide = Z.shape[1] >= WIDE
         if self.assign == "auto":
             if wide:
-                return on_components(self._whitened(MOST_COLUMNS * k)[rows], k, **options)
-            name, points = self._few_features(Z)
+                return on_components(self._whitened(U, MOST_COLUMNS * k)[rows], k, **options)
+            name, points = self._few_features(Z, U)
             return on_points(name, points[rows], k, **options)
         if self.assign == "spectral":
-            name, points = "U", _in_range(self._centred(self.estimator_.low_rank_))[rows]
+            name, points = "U", _in_range(self._centred(U))[rows]
         elif wide:
-            name, points = "W", unit_rows(self._whitened(COLUMNS * k)[rows])
+            name, points = "W", unit_rows(self._whitened(U, COLUMNS * k)[rows])
         else:
-            name, points = self._few_features(Z)
+            name, points = self._few_features(Z, U)
             points = points[rows]
         search = {key: options[key] for key in ("random_state", "n_jobs")}
         cloud = cloud_of(points, n_neighbors=NEIGHBORS, **search)
@@ -270,26 +322,26 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     def _centred(self, X: Array) -> Array:
         return (X - self.estimator_.center_) / self.estimator_.scale_
 
-    def _few_features(self, Z: Array) -> tuple[str, Array]:
+    def _few_features(self, Z: Array, U: Array) -> tuple[str, Array]:
         """Return the points of a table: the data as given with missing cells filled in, or the clean data."""
-        U = self.estimator_.low_rank_
         if self.missing_share_ >= GAPS:
             return "U", _in_range(self._centred(U))
         return "X", _in_range(self._centred(np.where(np.isnan(Z), U, Z)))
 
-    def _whitened(self, n_components: int) -> Array:
+    def _whitened(self, U: Array, n_components: int) -> Array:
         """Return the first principal components of the clean data, all of unit length."""
-        U = self._centred(self.estimator_.low_rank_)
+        U = self._centred(U)
         W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(n_components, *U.shape), random_state=0)
         return W[:, Sigma >= WHITENED_FLOOR * Sigma[0]]  # below lies noise, which whitening would blow up
 
-    def _paper_points(self, random_state) -> Array:
+    def _paper_points(self, U: Array, random_state) -> Array:
         """Return the points that k-means labels in the paper: ``U`` or ``W``."""
         model = self.estimator_
         if self.assign == "components":
-            return model.embedding_ / np.where(model.singular_values_ > 0, model.singular_values_, 1)
+            E = (self._centred(U) - (model.mean_ - model.center_) / model.scale_) @ model.components_.T
+            return E / np.where(model.singular_values_ > 0, model.singular_values_, 1)
         # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
-        U = self._centred(model.low_rank_)
+        U = self._centred(U)
         W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
         # Clusters do not depend on the unit, but the squares of the extremes of float64 leave its range.
         return W * Sigma if 1e-100 < Sigma[0] < 1e100 else W * (Sigma / (Sigma[0] or 1.0))

@@ -74,9 +74,11 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
     stop : {"gap", "change"}, default="gap"
         Stop on the relative duality gap, or on the change of the iterates as the paper does.
     backend : {"auto", "numpy", "numba", "torch", "dask"} or DaskBackend, default="auto"
-        What computes the fit. "torch" computes graphs, solve and factors on the GPU where there is one; "dask" computes
-        them on the workers of the current Dask client, row block by row block; a :class:`DaskBackend` also says where
-        checkpoints and results go. "auto" takes torch for tensors, Dask for Dask arrays and Numba for others.
+        What computes the fit. "torch" computes graphs, solve and factors on the GPU where there is one, and streams an
+        array that is larger than it; "dask" computes them on the workers of the current Dask client, row block by row
+        block; a :class:`DaskBackend` also says where checkpoints and results go. "auto" takes torch for tensors, Dask
+        for Dask arrays, and for others a GPU that is there and predicted to be faster (the environment variable
+        ``FRPCAG_GPU=0`` forbids it), else Numba.
     feature_shape : (int, int), optional
         Height and width of the image behind a row, for ``feature_graph="grid"``.
     random_state : int, RandomState or None
@@ -241,6 +243,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
             low_rank = engine.clipped(low_rank, solution)
         engine.clock.lap("restore")
         factors = engine.factors(solution.U)
+        del solution.U  # its memory is for the results
         engine.clock.lap("factorize")
         self.__dict__.update(engine.results(X, low_rank, centred, factors, graphs))
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
@@ -292,7 +295,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
         limit, enough = (1, 0.5) if self.n_refine == "auto" else (int(self.n_refine), 0.9)
         self.n_refine_ = 0
-        solution, graphs, problem = self._solve(engine, centred, centred.Xc)
+        solution, graphs, problem = self._solve(engine, centred)
         while self.n_refine_ < limit and solution.status != "interrupted":
             fresh = engine.graph(solution.U, 0)
             engine.clock.lap("refine")
@@ -303,10 +306,11 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         return solution, graphs, problem
 
     def _solve(
-        self, engine: Engine, centred: Centred, basis: Any, *, sample_graph: Any = None
+        self, engine: Engine, centred: Centred, U: Any = None, *, sample_graph: Any = None
     ) -> tuple[Solution, Any, Any]:
-        """Build both graphs from ``basis``, ``Xc`` itself or its clean part, choose the gammas, and solve."""
-        Xc = centred.Xc
+        """Build both graphs from the data or a clean part ``U`` of them, choose the gammas, and solve."""
+        Xc = engine.data(centred)
+        basis = Xc if U is None else U
         G1 = engine.graph(basis, 0) if sample_graph is None else sample_graph
         engine.clock.lap("sample_graph")
         G2 = engine.graph(basis, 1)
@@ -314,7 +318,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         self.gamma1_, self.gamma2_ = engine.gamma(Xc, G1, 0), engine.gamma(Xc, G2, 1)
         engine.clock.lap("gammas")
         problem = engine.problem(Xc, (G1, G2), (self.gamma1_, self.gamma2_))
-        solution = solve_problem(self, engine, problem, centred.level, U0=None if basis is Xc else basis)
+        del Xc, basis
+        lent = engine.lend(centred)
+        solution = solve_problem(self, engine, problem, centred.level, U0=U, keep_X=not lent)
         engine.clock.lap("solve")
         return solution, (G1, G2), problem
 
@@ -327,9 +333,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
 
 
 def solve_problem(
-    model: FRPCAG, engine: Engine, problem: Any, level: float | None = None, *, U0: Any = None
+    model: FRPCAG, engine: Engine, problem: Any, level: float | None = None, *, U0: Any = None, keep_X: bool = True
 ) -> Solution:
-    """Solve with the options of a model; Ctrl-C gives the certified result so far."""
+    """Solve with the options of a model; Ctrl-C gives the certified result so far; see `solve` for ``keep_X``."""
     try:
         return solve(
             problem,
@@ -341,6 +347,7 @@ def solve_problem(
             callback=_with_report(model, engine),
             U0=U0,
             level=level,
+            keep_X=keep_X,
         )
     except SolveInterrupted as stop:
         return stop.solution

@@ -32,7 +32,7 @@ SMALL = 4000
 # Lists a row looks at, of 2 sqrt(n).
 N_PROBES = 24
 # Rows of a block; a constant, since a matrix product may depend on its size in the last bit.
-_BLOCK = 4096
+_BLOCK = 1024
 
 
 class Anchors:

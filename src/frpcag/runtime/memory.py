@@ -12,10 +12,10 @@ import numpy as np
 
 from frpcag.runtime.threads import count_threads
 
-# Arrays of the size of X that a fit holds beside X itself: in the solver the centred one, and X, U and both Y; the
-# reference backend makes more for its plain expressions. At the end U, the three results, and what rounds them.
+# Arrays of the size of X that a fit holds beside X itself: in the solver a centred copy, U and both Y; the reference
+# backend makes more for its plain expressions. At the end U, its slope, and both results.
 _SOLVER_ARRAYS = {"numpy": 8}
-_USUAL_ARRAYS, _END_ARRAYS = 5, 6.5
+_USUAL_ARRAYS, _END_ARRAYS = 4, 4.5
 # Libraries' buffers and blocks of the neighbour search, whatever the size of X.
 _FIXED = 60 * 10**6
 # Each neighbour of a node: edges found from both ends, as weights and as a Laplacian, and copies while they are built.
@@ -58,7 +58,7 @@ def needed_bytes(
     n_neighbors : int, default=10
         Neighbours of each node of both graphs.
     backend : str, default="auto"
-        What computes the steps; "numpy" takes eight arrays of the size of ``X``, the others five.
+        What computes the steps; "numpy" takes eight arrays of the size of ``X``, the others four.
     missing : bool, default=False
         Whether entries are missing: distances over common entries take more.
     n_threads : int, default=1
@@ -73,14 +73,14 @@ def needed_bytes(
     --------
     >>> from frpcag.runtime.memory import needed_bytes
     >>> round(needed_bytes(70_000, 784, "float32") / 2**30, 2)
-    1.48
+    1.07
     """
     itemsize = 4 if np.dtype(dtype) == np.float32 else 8
     rows, columns = max(n, p), min(n, p)
     one, padded = n * p * itemsize, -(-rows // _TILE) * _TILE * -(-columns // _LANES) * _LANES * itemsize
     arrays = _SOLVER_ARRAYS.get(backend, _USUAL_ARRAYS)
     stages = [
-        one + (arrays - 1) * (one if backend == "numpy" else padded),
+        arrays * (one if backend == "numpy" else padded),
         one + 8 * _GAMMA_ARRAYS * min(n, _GAMMA_ROWS) * p,
         _END_ARRAYS * one + (_GRAM_BYTES * columns**2 if columns <= _GRAM_SIDE else 0),
     ]

@@ -34,6 +34,7 @@ def solve(
     restart: bool = True,
     step: str = "lanczos",
     level: float | None = None,
+    keep_X: bool = True,
 ) -> Solution:
     """Solve the problem and say how close to the optimum the answer is.
 
@@ -65,6 +66,9 @@ def solve(
     level : float, optional
         For callers who will bring ``U`` to other units: the sum of the absolute numbers that they will add to its
         entries, in its units. The run then goes on until ``tol`` has room for their rounding.
+    keep_X : bool, default=True
+        False lets a backend that copies the data drop ``problem.X``, which is one array less in memory; the problem
+        then reads NaN there.
 
     Returns
     -------
@@ -106,10 +110,16 @@ def solve(
 
     # The kernels walk along rows: the longer dimension goes there.
     flip = problem.can_turn and problem.shape[0] < problem.shape[1]
+    posed_as = problem.transpose() if flip else problem
+    if not keep_X and units is None:  # in other units the data are needed for the way back
+        for each in (problem, posed_as):
+            object.__setattr__(each, "keeps_X", False)
+        if flip:  # the transposed problem holds them now
+            problem.drop_X()
     chosen = select_backend(backend, n_jobs=n_jobs, X=problem.X) if isinstance(backend, str) else backend
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
         solution = SOLVERS[solver](
-            problem.transpose() if flip else problem,
+            posed_as,
             chosen,
             stop=Stop(stop, float(tol), int(max_iter), callback, posed, rounding_room(problem, units, level)),
             restart=restart,
@@ -178,7 +188,7 @@ def _is_number(value) -> bool:
 
 def _out_of_range(problem: Problem) -> str:
     """Return what to say when sums over the problem have left the range of floating-point numbers."""
-    largest = rows_of(problem).largest(problem)
+    largest = rows_of(problem).largest(problem) if problem.keeps_X else None
     entries = "the entries of X" if largest is None else f"the entries of X, up to {largest:.3g},"
     return (
         f"{entries} and gamma1={problem.gamma1:.3g}, gamma2={problem.gamma2:.3g} are too large together: their "

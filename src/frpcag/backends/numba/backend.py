@@ -58,9 +58,12 @@ class NumbaBackend(Backend):
             order = reverse_cuthill_mckee(sp.csr_matrix(problem.L1), symmetric_mode=True)
         X = _padded(problem.X, order)
         U = _padded(X) if U0 is None else _padded(np.asarray(U0, dtype=dtype), order)
+        n, p = X.shape
+        box = _padded_box(problem, order, n, p)
+        if not problem.keeps_X:
+            problem.drop_X()
         if problem.mask is not None:
             np.nan_to_num(U, copy=False, nan=0.0)
-        n, p = X.shape
         exact = (
             *_scaled(problem.L1, 2 * problem.gamma1, n, order),
             *_scaled(problem.L2, 2 * problem.gamma2, p),
@@ -80,7 +83,7 @@ class NumbaBackend(Backend):
             Y_next=_aligned_zeros(U.shape, dtype),
             graphs=graphs,
             exact=exact,
-            box=_padded_box(problem, order, n, p),
+            box=box,
             sums=np.zeros((n_tiles, kernels.SUMS)),
             pool=ThreadPoolExecutor(n_threads) if n_threads > 1 else None,
             chunks=list(pairwise(edges)),

@@ -9,17 +9,24 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from frpcag.backends.base import Backend, StepScalars, power_of_two
+from frpcag.backends.torch.operations import (
+    Lists,
+    advanced,
+    certificate_sums,
+    gradient,
+    in_step_units,
+    scaled,
+    slopes,
+)
+from frpcag.backends.torch.streamed import StreamedState
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.problem import Certificate, Problem, Sums, certified, check_numbers, shrinkage, widened
 from frpcag.runtime import memory
 
-# Columns, starts of the rows, and entries of a sparse matrix.
-Lists = tuple[Tensor, Tensor, Tensor]
-# Entries of a certificate worked on at a time: their float64 copies stay small beside the tensors.
-_BLOCK = 1 << 22
+# Of the free bytes of a device, what a streamed solve takes: kernels and the library have buffers of their own.
+_SHARE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +119,15 @@ class TorchBackend(Backend):
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.fused = fused
 
-    def load(self, problem: Problem, *, step: float, U0: Any = None) -> TorchState:
-        """Place the problem and its iterates on the device."""
+    def load(self, problem: Problem, *, step: float, U0: Any = None) -> TorchState | StreamedState:
+        """Place the problem and its iterates on the device, or keep them on the host if it is too small for them."""
         on_host = not isinstance(problem, TensorProblem)
         if not isinstance(problem, TensorProblem):
-            n_arrays = 6 if problem.L2 is not None else 5
-            require_memory(n_arrays * problem.X.nbytes, self.device)
+            needed = (6 if problem.L2 is not None else 5) * problem.X.nbytes
+            free = free_bytes(self.device)
+            if free is not None and needed > free:
+                return StreamedState(problem, self.device, step=step, U0=U0, budget=int(_SHARE * free))
+            require_memory(needed, self.device)
             problem = TensorProblem.of(problem, self.device)
         X: Any = problem.X
         X = X.contiguous()
@@ -136,47 +146,62 @@ class TorchBackend(Backend):
             state.buffers["steps"] = tuple(in_step_units(lists, step, X.dtype) for lists in (state.L1, state.L2))
         return state
 
-    def step(self, state: TorchState, *, momentum: float) -> StepScalars:
+    def step(self, state: TorchState | StreamedState, *, momentum: float) -> StepScalars:
         """Do one step of Shahid et al. 2016, Algorithm 1."""
+        if isinstance(state, StreamedState):
+            return state.step(momentum)
         if state.fused is None:
             return _step(state, momentum)
         with torch.cuda.device_of(state.X):
             return StepScalars(*state.fused.step(state, momentum=momentum))
 
-    def run_on_device(self, state: TorchState, n_steps: int, *, t: float, restart: bool):
+    def run_on_device(self, state: TorchState | StreamedState, n_steps: int, *, t: float, restart: bool):
         """Do several steps; the Triton kernels decide momentum and restarts on the device."""
-        if state.fused is None:
+        if isinstance(state, StreamedState) or state.fused is None:
             return None
         with torch.cuda.device_of(state.X):
             sums, t = state.fused.advance(state, n_steps, t=t, restart=restart)
         return StepScalars(*sums), t
 
-    def gap(self, state: TorchState) -> Certificate:
+    def gap(self, state: TorchState | StreamedState) -> Certificate:
         """Return what is proved about ``U``, in float64."""
+        if isinstance(state, StreamedState):
+            return state.certificate()
         with torch.cuda.device_of(state.X):
             sums = (_gap_sums if state.fused is None else state.fused.gap_sums)(state)
         return certified(state.problem, Sums(*sums))
 
-    def slope(self, state: TorchState) -> Any:
+    def slope(self, state: TorchState | StreamedState) -> Any:
         """Return the gradient of the graph terms at ``U``."""
+        if isinstance(state, StreamedState):
+            return state.slope()
         problem, state.buffers, state.Y = state.problem, {}, state.U
         terms = ((problem.L1, problem.gamma1), (problem.L2, problem.gamma2))
         L1, L2 = (scaled(L, 2 * gamma) for L, gamma in terms)
         V = slopes(state.U.double(), len(state.U), L1, L2, state.U.dtype)
         return V.cpu().numpy() if state.on_host else V
 
-    def unload(self, state: TorchState) -> Any:
+    def unload(self, state: TorchState | StreamedState) -> Any:
         """Return ``U``, a NumPy array if the problem's were."""
+        if isinstance(state, StreamedState):
+            return state.unload()
         state.graphs.clear()
         return state.U.cpu().numpy() if state.on_host else state.U
 
 
+def free_bytes(device: torch.device) -> int | None:
+    """Return the bytes that are free on a GPU; None for the host, where results would lie anyway."""
+    if device.type != "cuda":
+        return None
+    free = torch.cuda.mem_get_info(device)[0]
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
 def require_memory(n_bytes: int, device: torch.device) -> None:
     """Raise MemoryError unless that many bytes are free on the device."""
-    if device.type != "cuda":
+    free = free_bytes(device)
+    if free is None:
         return memory.require_memory(n_bytes, f"the fit on PyTorch's device {device}")
-    free = torch.cuda.mem_get_info(device)[0]
-    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if n_bytes > free:
         raise MemoryError(
             f"the fit needs {n_bytes:,} bytes of GPU memory, but {free:,} are free on {device}; pass float32 data, "
@@ -192,111 +217,11 @@ def _has_triton() -> bool:
     return True
 
 
-def scaled(L: TorchCSR | None, factor: float) -> Lists | None:
-    """Return the lists of ``factor * L`` in float64; None where there is nothing."""
-    return None if L is None or factor == 0 else (L.idx.long(), L.ptr[:-1], factor * L.val)
-
-
-def in_step_units(lists: Lists | None, step: float, dtype: torch.dtype) -> Lists | None:
-    """Return lists with entries times `power_of_two` of the step, in the dtype of the iterates."""
-    return None if lists is None else (*lists[:2], (power_of_two(step) * lists[2]).to(dtype))
-
-
-def _gathered(lists: Lists, Y: Tensor) -> Tensor:
-    """Return the weighted sums of rows of ``Y``: faster than PyTorch's sparse products on a CPU."""
-    idx, starts, val = lists
-    return embedding_bag(idx, Y, starts, mode="sum", per_sample_weights=val)
-
-
-def gradient(Y: Tensor, n: int, L1: Lists | None, L2: Lists | None) -> Tensor:
-    """Return the gradient of the smooth part at the first ``n`` rows of ``Y``; the graph may reach below them."""
-    V = torch.zeros_like(Y[:n])
-    if L1 is not None:
-        V += _gathered(L1, Y)
-    if L2 is not None:
-        V += _gathered(L2, Y[:n].T.contiguous()).T
-    return V
-
-
-def advanced(X: Tensor, U_old: Tensor, Y: Tensor, V: Tensor, seen: Any, numbers: tuple) -> tuple[Tensor, Tensor, tuple]:
-    """Do one step: return the next U and Y, and the sums of `StepScalars`.
-
-    ``seen`` is None, or where ``X`` is observed; ``numbers`` are step size, the three of `shrinkage`, and momentum.
-    """
-    lam, keep, edge, limit, momentum = numbers
-    Z = Y - lam * V
-    D = Z - X
-    U = torch.where(D.abs() <= edge, X + keep * D, Z - D.sign() * limit)
-    U = U if seen is None else torch.where(seen, U, Z)
-    Y_next = U + momentum * (U - U_old)
-    sums = ((Y_next - Y).square(), Y.square(), (Y - U) * (U - U_old))
-    return U, Y_next, tuple(float(s.sum(dtype=torch.float64)) for s in sums)
-
-
-def certificate_sums(
-    X: Tensor, U: Tensor, L1: Lists | None, L2: Lists | None, seen: Any, box: tuple, loss: str, delta: float
-) -> list[float]:
-    """Return the numbers of `frpcag.problem.Sums`; ``U`` is in float64, and ``box`` as of `box`, for missing entries.
-
-    The graph may reach below the rows of ``X``, so ``U`` may have more of them.
-    """
-    n, p = X.shape
-    parts = []
-    for first in range(0, n, step := max(1, _BLOCK // p)):
-        rows = slice(first, min(first + step, n))
-        some = None if seen is None else seen[rows]
-        some_box = box if seen is None else (*box[:2], box[2][rows], box[3])
-        V = _gradient_rows(U, rows, L1, L2)
-        parts.append(_sums_of_rows(X[rows].double(), U[rows], V, some, some_box, loss, delta))
-    found = torch.stack(parts)
-    return [*found[:, :6].sum(dim=0).tolist(), *found[:, 6:].amax(dim=0).tolist()]
-
-
-def _gradient_rows(U: Tensor, rows: slice, L1: Lists | None, L2: Lists | None) -> Tensor:
-    """Return some rows of the gradient of the smooth part."""
-    V = torch.zeros_like(U[rows])
-    if L1 is not None:
-        idx, starts, val = L1
-        ends = [int(starts[at]) if at < len(starts) else len(idx) for at in (rows.start, rows.stop)]
-        places = slice(*ends)
-        V += _gathered((idx[places], starts[rows] - ends[0], val[places]), U)
-    if L2 is not None:
-        V += _gathered(L2, U[rows].T.contiguous()).T
-    return V
-
-
-def slopes(U: Tensor, n: int, L1: Lists | None, L2: Lists | None, dtype: torch.dtype) -> Tensor:
-    """Return the gradient of the smooth part at the first ``n`` rows of ``U``, which is in float64."""
-    V = torch.empty((n, U.shape[1]), dtype=dtype, device=U.device)
-    for first in range(0, n, step := max(1, _BLOCK // U.shape[1])):
-        rows = slice(first, min(first + step, n))
-        V[rows] = _gradient_rows(U, rows, L1, L2).to(dtype)
-    return V
-
-
-def _sums_of_rows(X: Tensor, U: Tensor, V: Tensor, seen: Any, box: tuple, loss: str, delta: float) -> Tensor:
-    R = X - U
-    VU, VR, reach, top = (V * U).sum(), V * R, R.abs(), V.abs().max()
-    if seen is not None:
-        lo, hi, rows, columns = box
-        below, above = (end * rows[:, None] * columns - U for end in (lo, hi))
-        VR = torch.where(seen, VR, torch.minimum(V * below, V * above))
-        reach = torch.where(seen, reach, torch.maximum(below.abs(), above.abs()))
-        V, R = torch.where(seen, V, 0.0), torch.where(seen, R, 0.0)
-    R = R.abs()
-    if loss == "l2":
-        R = R.square()
-    elif loss == "huber":
-        R = torch.where(delta < R, R - delta / 2, R.square() / (2 * delta))
-    sums = (R.sum(), VU, VR.sum(), V.square().sum(), reach.sum(), U.abs().sum())
-    return torch.stack([*sums, V.abs().max(), top, U.abs().max()])
-
-
 def _step(state: TorchState, momentum: float) -> StepScalars:
     V = gradient(state.Y, len(state.X), *state.buffers["steps"])
     numbers = (state.lam / power_of_two(state.lam), *shrinkage(state.problem, state.lam), momentum)
     state.U, state.Y, sums = advanced(state.X, state.U, state.Y, V, state.problem.mask, numbers)
-    return StepScalars(*sums)
+    return StepScalars(*sums.tolist())
 
 
 def _gap_sums(state: TorchState) -> list[float]:

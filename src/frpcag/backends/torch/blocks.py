@@ -10,7 +10,15 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from frpcag.backends.torch.backend import Lists, advanced, certificate_sums, gradient, in_step_units, scaled, slopes
+from frpcag.backends.torch.operations import (
+    Lists,
+    advanced,
+    certificate_sums,
+    gradient,
+    in_step_units,
+    scaled,
+    slopes,
+)
 from frpcag.linalg.row_blocks import LocalGraph
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.problem import LOSSES, Array
@@ -96,7 +104,7 @@ def step_block(data: BlockData, features: FeatureLists, old: Iterates, halo: Seq
     _fill_halo(old.Y, n, halo)
     V = gradient(old.Y, n, data.graph, features.lists)
     U, Y, sums = advanced(data.X, old.U, old.Y[:n], V, data.seen, numbers)
-    return Iterates(U, _with_room(Y, data.n_halo), sums)
+    return Iterates(U, _with_room(Y, data.n_halo), tuple(sums.tolist()))
 
 
 def gap_block(data: BlockData, features: FeatureLists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:

@@ -199,7 +199,7 @@ class DaskEngine(Engine):
 
     def restore(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
         """Return the clean part, rows in the caller's order and units, and what rounding has moved."""
-        rows, center, scale = centred
+        rows, center, scale = centred.Xc, centred.center, centred.scale
         U, slopes = solution.U, [None for _ in rows.ids] if solution.slope is None else solution.slope.parts
         layout, sizes = U.layout, X.chunks[0]
         bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -221,7 +221,7 @@ class DaskEngine(Engine):
         """Return the results by name."""
         import dask.array as da
 
-        _, center, scale = centred
+        center, scale = centred.center, centred.scale
         mean, sizes, dtype = center + factors.origin * scale, X.chunks[0], low_rank.dtype
         embedding = low_rank.map_blocks(
             block_tasks.project, mean=mean, scale=scale, V=factors.V, dtype=dtype, chunks=(sizes, (len(factors.Sigma),))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.robust_candidates import MOST_ROUNDS, SETTLED, count_candidates, frequencies, map_width
+from frpcag.graphs.torch.smallest import smallest
 
 Neighbors = tuple[Tensor, Tensor]
 
@@ -26,6 +27,8 @@ _FEW_ROWS = 64
 # From this many rows on scores are first taken in float16, on tensor cores.
 _COARSE_ROWS = 8192
 _COARSE_EXTRA = 22
+# Blocks of them at a time: nothing but the products is of their size, and each launch costs the host time.
+_COARSE_BLOCKS = 3
 # Two numbers rounded to 11 bits: their product is off by 2^-10 of itself; twice that for the sums in float32.
 _COARSE_ERROR = 2.0**-9
 # As in `frpcag.graphs.neighbors`, but a list looks at the lists nearest to its own centroid: all its points share one
@@ -117,9 +120,9 @@ def exact_neighbors(X: Tensor, n_neighbors: int, *, metric: Metric = EUCLIDEAN) 
     indices = torch.empty((n, k), dtype=torch.int64, device=X.device)
     distances = torch.empty((n, k), dtype=torch.float64, device=X.device)
     doubtful = []
-    for rows in _blocks(everyone, n):
-        scores = half_squares - torch.mm(halves[rows], halves.T, out_dtype=torch.float32)
-        last, candidates = torch.topk(scores, min(n, k + _COARSE_EXTRA), largest=False)
+    for rows in _blocks(everyone, n // _COARSE_BLOCKS):
+        products = torch.mm(halves[rows], halves.T, out_dtype=torch.float32)
+        last, candidates = smallest(half_squares, products, min(n, k + _COARSE_EXTRA))
         indices[rows], distances[rows] = _rank(points, rows, candidates, k)
         if candidates.shape[1] == n:
             continue
@@ -148,13 +151,12 @@ def _search(points: Points, half_squares: Tensor, rows: Tensor, k: int) -> Neigh
     n_candidates = min(n, k + 9 + k // 2)
     found = []
     for some in _blocks(rows, n if points.seen is None else 3 * n):
-        if points.cut is not None:
-            scores = _absolute_scores(points, some)
-        elif points.seen is None:
-            scores = half_squares - points.Z[some] @ points.Z.T
+        if points.cut is None and points.seen is None:
+            candidates = smallest(half_squares, points.Z[some] @ points.Z.T, n_candidates)[1]
         else:
-            scores = _masked_scores(points, some)
-        found.append(_rank(points, some, torch.topk(scores, n_candidates, largest=False).indices, k))
+            scores = (_masked_scores if points.cut is None else _absolute_scores)(points, some)
+            candidates = torch.topk(scores, n_candidates, largest=False).indices
+        found.append(_rank(points, some, candidates, k))
     indices, distances = zip(*found, strict=True)
     return torch.cat(indices), torch.cat(distances)
 
@@ -350,7 +352,7 @@ def _list_candidates(Z: Tensor, centroids: Tensor, n_candidates: int) -> Tensor:
         height = max(1, BLOCK // len(members))
         for first in range(start, stop, height):
             queries = slice(first, min(first + height, stop))
-            near = (lengths - lists[queries] @ members.T).topk(k, largest=False, sorted=False).indices
+            near = smallest(lengths, lists[queries] @ members.T, k)[1]
             found[order[queries], :k] = ids[near]
     return found
 

@@ -1,0 +1,114 @@
+"""Labels of matrices in row blocks: some rows are labelled on the client, all others take the label of the nearest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from frpcag.cells.overwritten import Overwriting, find_overwriting, judged_rows
+from frpcag.cells.repeats import MOST_RATE
+from frpcag.graphs.anchors import Anchors
+from frpcag.graphs.metric import EUCLIDEAN
+from frpcag.labels.choose import unit_rows
+from frpcag.linalg.factorize import gram_svd
+
+Array = np.ndarray
+
+# Rows that are labelled on the client, at most so many entries of them, and at least so many rows.
+LABELLED_ROWS, LABELLED_ENTRIES, LEAST_LABELLED = 50_000, 1 << 26, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Where distances between rows are taken: the rows as given, their clean part, or its whitened components.
+
+    Attributes
+    ----------
+    as_given : bool
+        Whether points are rows as given, missing cells filled in by the clean part.
+    center, scale : ndarray of shape (n_features,)
+    origin, directions : ndarray of shapes (n_features,) and (n_features, d), or None
+        What turns clean rows into whitened components.
+    """
+
+    as_given: bool
+    center: Array
+    scale: Array
+    origin: Array | None = None
+    directions: Array | None = None
+
+    def points(self, X: Array, U: Array) -> Array:
+        """Return the points of rows and their clean part."""
+        rows = ((np.where(np.isnan(X), U, X) if self.as_given else U) - self.center) / self.scale
+        if self.directions is None:
+            return rows
+        return unit_rows((rows - self.origin) @ self.directions)
+
+
+def whitened_space(U: Array, n_components: int, *, center: Array, scale: Array) -> Space:
+    """Return the space of the first whitened components of some clean rows."""
+    rows = (U - center) / scale
+    origin = rows.mean(axis=0)
+    _, Sigma, V = gram_svd(rows - origin, n_components, random_state=0)
+    return Space(False, center, scale, origin, V / Sigma)
+
+
+def rows_to_label(n: int, p: int, rng: np.random.RandomState) -> Array:
+    """Return the rows that are labelled on the client, in order: all of them where they are few."""
+    m = max(LEAST_LABELLED, min(LABELLED_ROWS, LABELLED_ENTRIES // p))
+    return np.arange(n) if n <= m else np.sort(rng.permutation(n)[:m])
+
+
+def take(dx: Any, rows: Array) -> Array:
+    """Return some rows of a Dask array of row chunks on the client."""
+    return np.asarray(dx[rows].compute())
+
+
+def without_overwritten(dx: Any, *, shape: tuple[int, int] | None) -> Any:
+    """Return a Dask array in which cells that one value overwrote are missing; itself where there are none."""
+    some = take(dx, judged_rows(len(dx)))
+    if some.dtype.kind != "f":
+        some = some.astype(np.float64)
+    rule = find_overwriting(some, shape=shape)
+    marked = rule.mark(some)
+    if not rule.repeats or marked.mean() > MOST_RATE:
+        return dx
+    left = (~np.isnan(some) & ~marked).any(axis=0)
+    return dx.map_blocks(_marked, rule=rule, left=left, dtype=some.dtype)
+
+
+def carried(dx: Any, low_rank: Any, space: Space, anchors: Array, labels: Array) -> Array:
+    """Return the labels of all rows: each that of the nearest labelled one.
+
+    Parameters
+    ----------
+    dx, low_rank : Dask arrays of shape (n_samples, n_features)
+        Rows and their clean part, in the same chunks.
+    space : Space
+    anchors : ndarray of shape (m, d)
+        Points of the labelled rows.
+    labels : ndarray of shape (m,)
+    """
+    import dask
+    import dask.array as da
+
+    # One task holds them, so that they travel to a worker once.
+    search = dask.delayed(Anchors(anchors, metric=EUCLIDEAN, random_state=0, n_jobs=1))
+    blocks = da.map_blocks(
+        _nearest_labels, dx, low_rank, space=space, search=search, labels=labels, dtype=np.int64, drop_axis=1
+    )
+    return np.asarray(blocks.compute())
+
+
+def _nearest_labels(X: Array, U: Array, space: Space, search: Anchors, labels: Array) -> Array:
+    return labels[search.nearest(space.points(X, U), 1)[0][:, 0]]
+
+
+def _marked(rows: Array, rule: Overwriting, left: Array) -> Array:
+    rows = rows.astype(rows.dtype if rows.dtype.kind == "f" else np.float64)
+    marked = rule.mark(rows) & left
+    marked[~(~np.isnan(rows) & ~marked).any(axis=1)] = False
+    rows[marked] = np.nan
+    return rows
