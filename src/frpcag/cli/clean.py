@@ -87,8 +87,9 @@ def clean(
 ) -> None:
     """Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.
 
-    The run folder holds the cleaned table in the format of the input, the probability that each cell is wrong, a list
-    of the wrong cells, a cell map and a report. Rows that are wrong as a whole are listed, not repaired.
+    Writes the cleaned table, the probability that each cell is wrong, a list of wrong cells, a map and a report.
+
+    Rows that are wrong as a whole are listed, not repaired.
     """
     target = output if output is not None else Path(f"frpcag-run-{file.stem}")
     check_output(target, overwrite=overwrite)

@@ -69,13 +69,13 @@ def fit(
         typer.Option(
             parser=options.parse_feature_shape,
             metavar="HxW",
-            help="Rows are images of this size: draw them; needed for --feature-graph grid.",
+            help="Rows are images of this size: draws them; --feature-graph grid needs it.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
     clusters: Annotated[
         int | None,
-        typer.Option(min=1, help="Label the samples, in this many clusters.", rich_help_panel=options.MODEL),
+        typer.Option(min=1, help="Also find this many clusters of samples.", rich_help_panel=options.MODEL),
     ] = None,
     n_components: Annotated[
         Any,
@@ -91,22 +91,24 @@ def fit(
     gamma1: Annotated[Any, options.gamma_option("Weight of the sample graph.")] = "auto",
     gamma2: Annotated[Any, options.gamma_option("Weight of the feature graph.")] = "auto",
     neighbors: Annotated[
-        int, typer.Option(min=1, help="Neighbours of a node in both graphs.", rich_help_panel=options.MODEL)
+        int, typer.Option(min=1, help="Neighbours of each node, in both graphs.", rich_help_panel=options.MODEL)
     ] = 10,
     sample_graph: Annotated[
         options.SampleGraph,
-        typer.Option(help="How the samples are linked; none drops the term.", rich_help_panel=options.MODEL),
+        typer.Option(help="How to link the samples; none drops the term.", rich_help_panel=options.MODEL),
     ] = options.SampleGraph.auto,
     feature_graph: Annotated[
         options.FeatureGraph,
-        typer.Option(help="How the features are linked; grid is for pixels.", rich_help_panel=options.MODEL),
+        typer.Option(help="How to link the features; grid is for pixels.", rich_help_panel=options.MODEL),
     ] = options.FeatureGraph.auto,
     metric: options.Metric = options.MetricName.euclidean,
     laplacian: Annotated[
         options.Laplacian,
         typer.Option(help="normalized for clusters; combinatorial keeps levels.", rich_help_panel=options.MODEL),
     ] = options.Laplacian.normalized,
-    loss: Annotated[options.Loss, typer.Option(help="The data term.", rich_help_panel=options.MODEL)] = options.Loss.l1,
+    loss: Annotated[
+        options.Loss, typer.Option(help="Loss of the data term.", rich_help_panel=options.MODEL)
+    ] = options.Loss.l1,
     tol: Annotated[
         Any,
         typer.Option(
@@ -120,12 +122,12 @@ def fit(
     seed: Annotated[
         int,
         typer.Option(
-            min=0, max=2**32 - 1, help="Of k-means and the approximate search.", rich_help_panel=options.SOLVER
+            min=0, max=2**32 - 1, help="Seed of k-means and the approximate search.", rich_help_panel=options.SOLVER
         ),
     ] = 0,
     jobs: options.Jobs = None,
     backend: Annotated[
-        options.BackendName, typer.Option(help="Who does the arithmetic.", rich_help_panel=options.SOLVER)
+        options.BackendName, typer.Option(help="What computes the steps.", rich_help_panel=options.SOLVER)
     ] = options.BackendName.auto,
     output: options.Output = None,
     overwrite: options.Overwrite = False,

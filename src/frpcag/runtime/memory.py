@@ -1,4 +1,4 @@
-"""What a fit needs and what the machine has: a fit that cannot fit says so, with the bytes, before it starts."""
+"""Memory that a fit needs and that the machine has: if a fit would not fit, it raises MemoryError before it starts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def require_memory(needed: int, what: str) -> None:
     needed : int
         Bytes.
     what : str
-        Who needs them, such as "a fit of X with shape (3, 4)".
+        What needs them, such as "a fit of X with shape (3, 4)".
     """
     space = _address_space_left()
     if needed < LEAST and space is None:
@@ -154,7 +154,7 @@ def fit_bytes(X: Any, model: Any) -> int:
 
 
 def require_memory_for(X: Any, model: Any) -> None:
-    """Raise MemoryError where a fit of ``X`` would not fit; what is no matrix is left to those who check it."""
+    """Raise MemoryError if a fit of ``X`` would not fit; other checks refuse what is not a matrix."""
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(size, int) for size in shape):
         return
