@@ -106,7 +106,7 @@ def clean(
             feature_shape=feature_shape, random_state=seed, n_jobs=jobs, callback=lambda progress: bar(progress)
         )
         cleaner = RobustGraphCleaner(model, random_state=seed, n_jobs=jobs)
-        with input_errors(file), collected_warnings() as notes, decisions_on(bar):
+        with input_errors(file), collected_warnings(table.column_name) as notes, decisions_on(bar):
             inner = fit_or_partial(cleaner, table.X)
         timer.lap("clean")
         cells = Cells.of_model(cleaner)

@@ -35,6 +35,7 @@ from frpcag.cli.tables import describe_table, read_input
 from frpcag.data import Table as DataTable
 from frpcag.insight import outlier_shares
 from frpcag.linalg.spreads import column_units
+from frpcag.report.cells import count_of
 
 
 def fit(
@@ -185,7 +186,7 @@ def fit(
             estimator = FRPCAGClustering(
                 clusters, estimator.set_params(n_refine="auto"), random_state=seed, n_jobs=jobs
             )
-        with input_errors(file), collected_warnings() as notes:
+        with input_errors(file), collected_warnings(table.column_name) as notes:
             model = fit_or_partial(estimator, X)
         if model.status_ == INTERRUPTED:
             gap = f"a relative duality gap of {model.duality_gap_:.2g}"
@@ -306,7 +307,11 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
     for name in ("gamma1", "gamma2"):
         table.add_row(name, f"{record[name]:.4g}{' (auto)' if asked[name] == 'auto' else ''}")
     for name, graph in record["graphs"].items():
-        words = "none" if graph is None else f"{graph['method']}, {count_of(graph['n_edges'], 'edge')}, {graph['laplacian']}"
+        words = (
+            "none"
+            if graph is None
+            else f"{graph['method']}, {count_of(graph['n_edges'], 'edge')}, {graph['laplacian']}"
+        )
         table.add_row(f"graph of {name}", words)
     if labels is not None:
         sizes = np.bincount(labels)
