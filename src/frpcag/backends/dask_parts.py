@@ -58,6 +58,7 @@ class Part:
     first: int = 0  # step at which it was made
     used: list[float] = field(default_factory=list)  # momentum of every step since
     pinned: bool = False  # its token is on disk
+    busy: bool = False
     sends: dict[int, Array] | None = None  # rows that the other parts need of this one
     turn: int = 0
     letters: dict[int, dict[int, tuple]] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Part:
     def do(self, name: str, directory: Sequence[Any], arguments: tuple) -> tuple[str, Any]:
         """Do something in this part's own thread; say how it went."""
         try:
+            self.busy = True
             if self.sends is None:
                 self._meet(directory)
             return "done", getattr(self, name)(directory, *arguments)
@@ -75,6 +77,8 @@ class Part:
         except Exception as error:
             _PARTS.pop((self.run, self.index), None)  # the others need not wait for this one
             return "failed", error
+        finally:
+            self.busy = False
 
     def advance(
         self, directory: Sequence[Any], n_steps: int, t: float, restart: bool, weights: Sequence[float] | None
@@ -230,16 +234,16 @@ def call_parts_here(run: str, epoch: int, name: str, directory: Sequence[Any], a
     return {part.index: part.do(name, directory, arguments[part.index]) for part in _parts_here(run, epoch, None)}
 
 
-async def receive(run: str, epoch: int, index: int, turn: int, sender: int, letter: tuple) -> bool:
-    """Take a letter for a part of this worker, or, without one, say whether the part is here."""
+async def receive(run: str, epoch: int, index: int, turn: int, sender: int, letter: tuple) -> bool | None:
+    """Take a letter for a part of this worker, or, without one, say whether it is at work; None where it is gone."""
     part = _PARTS.get((run, index))
     if part is None or part.epoch != epoch:
-        return False
+        return None
     if letter:
         part.letters.setdefault(turn, {})[sender] = letter
         if part.arrived is not None:
             part.arrived.set()
-    return True
+    return part.busy
 
 
 async def _exchange(part: Part, turn: int, letters: dict[int, tuple], directory: Sequence[Any]) -> dict[int, tuple]:
@@ -261,7 +265,8 @@ async def _exchange(part: Part, turn: int, letters: dict[int, tuple], directory:
                 sending.result()
             if not done:
                 missing = [j for j in letters if j not in here]
-                await _require_alive(part, missing, directory)
+                if await _all_at_work(part, missing, directory):
+                    since = monotonic()
                 if monotonic() - since > part.patience:
                     raise PartLost(f"other workers have sent nothing for {part.patience:g} s")
     finally:
@@ -269,7 +274,8 @@ async def _exchange(part: Part, turn: int, letters: dict[int, tuple], directory:
     return part.letters.pop(turn)
 
 
-async def _send(part: Part, turn: int, j: int, letter: tuple, directory: Sequence[Any]) -> None:
+async def _send(part: Part, turn: int, j: int, letter: tuple, directory: Sequence[Any]) -> bool:
+    """Send a letter, or ask with an empty one; return whether the other part is at work."""
     from distributed.protocol import to_serialize
 
     about: dict[str, Any] = {"run": part.run, "epoch": part.epoch, "index": j, "turn": turn, "sender": part.index}
@@ -281,19 +287,20 @@ async def _send(part: Part, turn: int, j: int, letter: tuple, directory: Sequenc
             taken = await part.worker.rpc(directory[j]).frpcag_letter(**about, letter=sealed)
     except (OSError, AttributeError, KeyError) as error:
         raise PartLost(f"{directory[j]} does not answer ({type(error).__name__})") from error
-    if not taken:
+    if taken is None:
         raise PartLost(f"{directory[j]} no longer holds its part")
+    return taken
 
 
-async def _require_alive(part: Part, others: Sequence[int], directory: Sequence[Any]) -> None:
-    """Raise where this part, or one of others that keep it waiting, is gone."""
+async def _all_at_work(part: Part, others: Sequence[int], directory: Sequence[Any]) -> bool:
+    """Say whether all parts that keep this one waiting are at work; raise where one, or this one, is gone."""
     if _PARTS.get((part.run, part.index)) is not part:
         raise PartLost("this part was made again elsewhere")
     # The scheduler knows at once of a worker that died; to connect to one takes half a minute to fail.
     known = await part.worker.scheduler.ncores()
     if dead := [directory[j] for j in others if directory[j] not in known]:
         raise PartLost(f"{dead[0]} has died")
-    await asyncio.gather(*(_send(part, 0, j, (), directory) for j in others))
+    return all(await asyncio.gather(*(_send(part, 0, j, (), directory) for j in others)))
 
 
 def _parts_here(run: str, epoch: int, worker: Any) -> list[Part]:
