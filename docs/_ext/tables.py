@@ -122,11 +122,12 @@ def compressive(record):
     head = ["what", "rows", "kept", "decoder", "time", "peak memory", "error", "held-out error"]
     rows = []
     for row in record["rows"]:
+        time = f"{row['seconds']:.0f} s" if row["load"] < 2 else f"machine busy; {row['cpu_seconds']:.0f} s of CPU"
         n = row.get("n", 70_000)
         kept = row.get("n_kept") or {"all": n, None: n - 1000}.get(row.get("kept"), row.get("kept"))
         error, heldout = (row.get(name) for name in ("error", "heldout_error"))
         rows.append([
-            row["of"].replace("_", " "), f"{n:,}", f"{kept:,}", row.get("decoder", "robust"), f"{row['seconds']:.0f} s",
+            row["of"].replace("_", " "), f"{n:,}", f"{kept:,}", row.get("decoder", "robust"), time,
             f"{row['peak_MB'] / 1000:.1f} GB", "" if error is None else f"{error:.3f}",
             "" if heldout is None else f"{heldout:.3f}",
         ])  # fmt: skip
