@@ -69,7 +69,12 @@ def clean(
         typer.Option(min=0, max=2**32 - 1, help="Seed of the held-out cells.", rich_help_panel=options.SOLVER),
     ] = 0,
     jobs: options.Jobs = None,
-    output: options.Output = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to write; frpcag-clean-<name of the input> by default.", rich_help_panel=options.OUTPUT
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
     save_model: Annotated[
         bool,
@@ -91,7 +96,7 @@ def clean(
 
     Rows that are wrong as a whole are listed, not repaired.
     """
-    target = output if output is not None else Path(f"frpcag-run-{file.stem}")
+    target = output if output is not None else Path(f"frpcag-clean-{file.stem}")
     check_output(target, overwrite=overwrite)
     with Bar(shown=not (as_json or quiet)) as bar:
         timer = Timer()
