@@ -2,9 +2,9 @@
 New rows, cleaned one by one
 ============================
 
-``transform`` and ``denoise`` treat rows that were not in the fit. They are robust: a new row is linked to the *clean*
-training rows by absolute differences, entries that stand out are left out of the search, and the row's own small
-problem is solved with the training rows held fixed. PCA projects whatever it is given.
+``transform`` and ``denoise`` treat rows that were not in the fit. They are robust: principal directions of the training
+rows explain the right cells of a row, wrong and missing cells are predicted, and right ones stay as they are. PCA
+projects whatever it is given.
 """
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,7 @@ for name, rows in damaged.items():
     print(f"{name:>30}: {distance[name][0]:.1%} off by PCA, {distance[name][1]:.1%} by denoise")
 
 # %%
-# On clean rows PCA is nearer, as it should be: cleaning what needs no cleaning costs detail. Where entries are grossly
-# wrong ``denoise`` is. Where they are missing the two are alike: the mean pixel is no gross error.
+# ``denoise`` is nearer to the truth in all four: it knows which pixels to keep.
 rows = damaged["a bright block over a quarter"]
 plot_image_grid(
     {
