@@ -81,13 +81,14 @@ class DaskBackend(Backend):
         Seconds. If the cluster does nothing for so long while a fit waits for it, the fit ends with an error: without
         workers, with workers that their memory limits have paused, or with a scheduler that does not answer.
     n_jobs : int, optional
-        Ignored: a worker's threads take one block each.
+        Ignored: the threads of a worker share its rows.
 
     Notes
     -----
-    A step sends to every block the rows of ``Y`` that its neighbours in other blocks hold, and brings back five
-    numbers. Tasks are the same for the same blocks, so the result does not depend on the workers, nor on their losses.
-    Without a checkpoint the scheduler remembers the tasks of all steps, in case it must repeat them.
+    Each worker keeps its rows of X, U and Y in memory and changes them in place. After a step the workers send each
+    other the rows of ``Y`` that they need and the sums of their blocks, added in the order of the blocks: the result
+    does not depend on the workers. Where one dies, the steps since the last checkpoint, or since the start of the
+    solve, are done again with the same numbers.
 
     Examples
     --------
