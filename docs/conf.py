@@ -55,7 +55,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery.ByIdea",
     "reset_modules": ("gallery.set_style",),
     "image_srcset": ["2x"],
-    "thumbnail_size": (480, 300),
+    "image_scrapers": ("gallery.scrape",),
+    "thumbnail_size": (720, 450),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -115,5 +116,8 @@ def write_switcher(app, error):
 
 def setup(app):
     """Connect the hooks."""
+    import gallery
+
     app.connect("autodoc-skip-member", skip_scikit_learn)
+    app.connect("builder-inited", gallery.place_thumbnails, priority=900)  # after the examples have run
     app.connect("build-finished", write_switcher)

@@ -56,7 +56,8 @@ def clusters() -> dict[tuple[str, str], dict[str, float]]:
     cells: dict[tuple[str, str], dict[str, float]] = {}
     for row in record("clustering/records.jsonl"):
         at = row["cell"]
-        cells.setdefault((at["data"], at["corruption"]), {})[at["model"]] = row["best"]["error_mean"]
+        if "best" in row:  # the record of all labellers has none
+            cells.setdefault((at["data"], at["corruption"]), {})[at["model"]] = row["best"]["error_mean"]
     return cells
 
 

@@ -1,5 +1,6 @@
 """The pages of the site: their Python runs, their tables come from results/, the API names every public name."""
 
+import importlib
 import json
 import re
 import runpy
@@ -20,6 +21,8 @@ NOT_RUN = {
     "versioning.md": "nothing: it shows how code of the library is written",
     "video.md": "a video file",
 }
+# Packages whose ``__all__`` is public.
+ROOMS = ("anndata", "graphs", "data", "solvers", "baselines", "evaluate", "insight", "plots", "paper")
 
 
 def snippets(path):
@@ -46,8 +49,11 @@ def test_pages_with_code_are_found():
 
 
 def test_the_api_lists_every_public_name():
-    listed = set(re.findall(r"^   (\w+)$", (DOCS / "api.rst").read_text(), flags=re.MULTILINE))
-    assert set(frpcag.__all__) <= listed
+    page = (DOCS / "api.rst").read_text()
+    listed = set(re.findall(r"^   (\w+)$|``(?:[a-z.]+\.)?([A-Z]+)``", page, flags=re.MULTILINE))
+    listed = {name for pair in listed for name in pair}
+    rooms = [frpcag, *(importlib.import_module(f"frpcag.{room}") for room in ROOMS)]
+    assert sorted({name for room in rooms for name in room.__all__} - listed) == []
 
 
 def test_the_page_of_the_command_line_has_every_command():
@@ -76,3 +82,24 @@ def test_a_figure_that_is_off_or_has_no_source_is_told(line, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     check = runpy.run_path(str(DOCS / "check_figures.py"))
     assert [right for right, _ in check["check"]("page", line)] == [False]
+
+
+STORIES = sorted((DOCS / "stories").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_a_story_runs_and_draws_its_picture(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(path)])
+    runpy.run_path(str(path), run_name="__main__")
+    told = {"sensors": "39 of them in sensor 2", "photographs": "found wrong", "cells": "[50, 50, 50]"}[path.stem]
+    assert told in capsys.readouterr().out
+    assert (tmp_path / f"{path.stem}.png").stat().st_size < 150_000
+    assert (DOCS / "images" / f"start-{path.stem}.png").stat().st_size < 150_000
+    assert f"images/start-{path.stem}.png" in (DOCS / "start.md").read_text()
+
+
+def test_a_story_is_told_in_under_ten_lines():
+    page = (DOCS / "start.md").read_text().partition("## 3.")[0]
+    told = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)[1::2]
+    assert [len([line for line in code.splitlines() if line.strip()]) < 10 for code in told] == [True] * 3

@@ -30,7 +30,7 @@ ALLOWED = {
     "anndata": {"graphs", "estimators"},
     "video": {"graphs", "problem", "solvers", "estimators"},
     "baselines": {"data", "graphs", "linalg"},
-    "paper": {"data", "graphs", "problem", "solvers", "linalg"}
+    "paper": {"data", "graphs", "problem", "solvers", "linalg", "labels"}
     | {"estimators", "video", "baselines", "evaluate", "insight", "plots"},
     "report": {"insight", "plots", "graphs", "problem", "linalg", "engines"},
 }

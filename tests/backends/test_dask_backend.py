@@ -3,6 +3,7 @@
 import logging
 import pickle
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import given_graph, search_graph
 from frpcag.graphs.metric import mean_deviation
 from frpcag.graphs.metric_choice import find_metric
-from frpcag.linalg.row_blocks import localize
+from frpcag.linalg.row_blocks import Cut, join_graphs, localize
 from frpcag.runtime.tasks import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
 from support.oracles import random_laplacian, random_problem
 
@@ -139,6 +140,31 @@ def test_the_feature_graph_from_sums_over_blocks_is_the_exact_one(missing):
     graph = graph_from_products(sums, 90, n_neighbors=4, sigma="auto", laplacian="normalized")
     reference = build_graph(X, axis=1, n_neighbors=4)
     assert_allclose(graph.laplacian.toarray(), reference.laplacian.toarray(), atol=1e-5)
+
+
+@pytest.mark.parametrize("firsts", [[0, 4], [0, 1, 4], [0, 2, 3, 4]])
+def test_entries_of_a_row_keep_their_order_however_blocks_are_dealt(firsts):
+    sizes, heights, firsts = np.array([3, 5, 2, 6]), np.array([4, 8, 4, 8]), np.array(firsts)
+    bounds, tops = (np.concatenate([[0], np.cumsum(rows)]) for rows in (sizes, heights))
+    rng = np.random.default_rng(0)
+    A = sp.csr_array(np.where(rng.random((16, 16)) < 0.4, rng.normal(size=(16, 16)), 0.0))
+    blocks = [localize(A[a:b], bounds, j) for j, (a, b) in enumerate(pairwise(bounds))]
+    place = np.concatenate([tops[j] + np.arange(size) for j, size in enumerate(sizes)])  # of every row, with padding
+    padded = np.zeros(heights.sum())
+    padded[place] = v = rng.normal(size=16)
+    got, order = [], []
+    for i, (a, b) in enumerate(pairwise(firsts)):
+        cut = Cut(i, sizes, heights, firsts)
+        L, needs = join_graphs(blocks[a:b], cut)
+        start, stop = tops[a], tops[b]
+        halo = [padded[tops[firsts[j]] + rows] for j, rows in sorted(needs.items())]
+        everyone = np.concatenate([padded[start:stop], *halo])
+        at = np.concatenate([np.arange(start, stop), *(tops[firsts[j]] + rows for j, rows in sorted(needs.items()))])
+        own = np.concatenate([np.arange(rows.start, rows.stop) for rows in cut.rows])
+        got.append((L @ everyone)[own])
+        order.append(at[L.indices])
+    assert_allclose(np.concatenate(got), A @ v, atol=1e-12)
+    assert np.array_equal(np.concatenate(order), place[A.indices])
 
 
 def test_rows_go_where_they_are_sent():
@@ -305,9 +331,9 @@ def test_blocks_in_pytorch_travel_as_arrays_of_the_host():
 
     problem = random_problem(3, n=40, p=7, mask=0.2)
     graph = localize(problem.L1, np.array([0, 40]), 0)
-    data = torch_blocks.block_data(problem.X, graph, 2.0, 0.1)
+    data = torch_blocks.join_rows([problem.X], [graph], (0, np.array([40]), np.array([0, 1])), 2.0, 0.1)
     features = torch_blocks.feature_lists(problem.L2, 2.0, problem.X.dtype, 7, 0.1)
-    for value in (data, features, torch_blocks.iterates(data, None)):
+    for value in (data, features):
         assert not _tensors(value.__getstate__())
         back = pickle.loads(pickle.dumps(value))
         before, after = _tensors(vars(value)), _tensors(vars(back))

@@ -110,13 +110,13 @@ def test_nothing_wrong_is_said_and_arrays_stay_arrays(frpcag, working_folder):
     result = frpcag("clean", "fine.npy", "--no-plots")
     assert result.exit_code == 0, result.stderr
     assert "nothing is wrong as far as the other cells tell" in " ".join(result.stdout.split())
-    np.testing.assert_array_equal(np.load("frpcag-run-fine/cleaned.npy"), X)
-    assert (working_folder / "frpcag-run-fine/wrong_cells.csv").read_text().count("\n") == 1
+    np.testing.assert_array_equal(np.load("frpcag-clean-fine/cleaned.npy"), X)
+    assert (working_folder / "frpcag-clean-fine/wrong_cells.csv").read_text().count("\n") == 1
     again = frpcag("clean", "fine.npy", "--no-plots", "--json", "--overwrite")
     assert json.loads(again.stdout)["cells"] == {
         "wrong": 0, "share": 0.0, "filled": 0, "by_feature": {}, "wrong_rows": []
     }  # fmt: skip
-    assert frpcag("report", "frpcag-run-fine").exit_code == 2
+    assert frpcag("report", "frpcag-clean-fine").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -139,3 +139,9 @@ def test_ctrl_c_while_cells_are_judged_leaves_nothing(frpcag, data, working_fold
     monkeypatch.setattr(CellRounds, "run", ctrl_c)
     assert frpcag("clean", data).exit_code == 130
     assert [path.name for path in working_folder.iterdir()] == ["data.npy"]
+
+
+def test_clean_and_fit_of_one_file_write_two_folders(frpcag, working_folder):
+    np.save("one.npy", np.random.default_rng(0).normal(size=(30, 5)))
+    assert frpcag("clean", "one.npy", "--no-plots", "--quiet").exit_code == 0
+    assert frpcag("fit", "one.npy", "--no-plots", "--quiet").exit_code == 0

@@ -96,3 +96,24 @@ def test_delimiters_have_names(word, character, working_folder, X, frpcag):
     assert frpcag("fit", "t.csv", "--delimiter", word, *FAST).exit_code == 0
     saved = np.load(working_folder / "frpcag-run-t/low_rank.npy")
     assert saved.shape == X.shape
+
+
+def test_a_warning_of_units_names_the_columns_and_the_option(working_folder, X, frpcag):
+    table = np.column_stack([1e5 * X[:, 0], X[:, 1]])
+    np.savetxt(working_folder / "units.csv", table, delimiter=",", header="pressure,flow", comments="")
+    result = frpcag("fit", "units.csv", *FAST)
+    assert "column 'pressure' spreads" in result.stderr
+    assert "column 'flow'" in result.stderr
+    assert "Pass --scale" in result.stderr
+    assert "1 edge," in result.stdout
+
+
+def test_a_wrong_delimiter_names_the_option(working_folder, frpcag):
+    (working_folder / "t.csv").write_text("a,b,c\n1,2,3\n3,4,5\n")
+    assert "check --delimiter" in frpcag("fit", "t.csv", "--delimiter", ";").stderr
+
+
+def test_marks_between_thousands_are_told_from_units(working_folder, X, frpcag):
+    lines = [f'"1,{100 + i}.5",{x},{y}' for i, (x, y) in enumerate(X[:, :2])]
+    (working_folder / "t.csv").write_text("a,b,c\n" + "\n".join(lines))
+    assert "'a' (numbers with marks between the thousands, such as '1,100.5')" in frpcag("fit", "t.csv", *FAST).stderr

@@ -289,13 +289,42 @@ def test_results_go_to_a_zarr_store_when_asked(client, tmp_path):
     assert np.array_equal(model.low_rank_.compute(), stored["low_rank"][:])
 
 
-def test_the_task_graph_does_not_grow_with_the_number_of_steps(client, tmp_path):
+def test_the_result_is_the_same_bit_for_bit_without_any_worker(calm, monkeypatch):
+    from frpcag.runtime.tasks import Here
+
+    chunks = UNEVEN[2]
+    many, arrays = calm(chunks)
+    monkeypatch.setattr("frpcag.engines.dask.stages.current_cluster", lambda patience: Here())
+    alone = FRPCAG(tol=TOL, random_state=0, backend="dask").fit(chunked(samples(), chunks))
+    assert len(many.sample_graph_.parts) == len(alone.sample_graph_.parts) > 2
+    assert np.array_equal(alone.low_rank_.compute(), arrays["low_rank_"])
+    assert (alone.n_iter_, alone.duality_gap_) == (many.n_iter_, many.duality_gap_)
+
+
+def test_a_worker_killed_without_a_checkpoint_costs_no_bit_either(client, calm):
+    undisturbed, arrays = calm((90, 150))
+    victims = []
+
+    def kill_once(progress):
+        if progress.n_iter == 5 and not victims:
+            victims.append(next(iter(client.run(os.getpid).values())))
+            os.kill(victims[0], signal.SIGKILL)
+
+    hurt = FRPCAG(tol=TOL, random_state=0, callback=kill_once).fit(chunked(samples(), (90, 150)))
+    assert victims
+    assert np.array_equal(hurt.low_rank_.compute(), arrays["low_rank_"])
+    assert hurt.objective_ == undisturbed.objective_
+    client.wait_for_workers(2, timeout=120)
+
+
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_the_task_graph_does_not_grow_with_the_number_of_steps(client, tmp_path, checkpoint):
     counts = []
 
     def count(progress):
         counts.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
-    backend = DaskBackend(checkpoint=str(tmp_path / "run"), every=4)
+    backend = DaskBackend(checkpoint=str(tmp_path / "run") if checkpoint else None, every=4)
     with pytest.warns(UserWarning, match="no convergence"):
         FRPCAG(backend=backend, tol=0, max_iter=20, callback=count).fit(chunked(samples(), (90, 150)))
     # Twelve steps more would be some 36 tasks more; a few may be on their way to being forgotten.

@@ -13,7 +13,8 @@ from sklearn.preprocessing import scale
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.data.corrupt import block_occlusion, missing_pixels
 from frpcag.estimators import block_labels
-from frpcag.estimators.clustering import ASSIGNMENTS, has_mixed_units
+from frpcag.estimators.cluster_inputs import has_mixed_units
+from frpcag.estimators.clustering import ASSIGNMENTS
 from frpcag.evaluate.clustering import clustering_error
 
 
@@ -219,3 +220,33 @@ def test_patches_count_as_missing_in_row_blocks_too():
     model = FRPCAGClustering(4, random_state=0).fit(row_blocks(X, 60))
     assert model.missing_share_ == pytest.approx(hit.mean(), abs=0.02)
     assert clustering_error(y, model.labels_) < 0.05
+
+
+def spiked(share=0.05):
+    """Return smooth shapes of four classes with spikes that differ from each other, and where these are."""
+    X, y = drawn_shapes()
+    rng = np.random.default_rng(11)
+    hit = rng.random(X.shape) < share
+    return np.where(hit, X + rng.choice([-1, 1], X.shape) * rng.uniform(3, 6, X.shape), X), y, hit
+
+
+def test_wrong_cells_count_as_missing_where_asked():
+    X, _, hit = spiked()
+    assert FRPCAGClustering(4, random_state=0).fit(X).missing_share_ == 0
+    model = FRPCAGClustering(4, clean=True, random_state=0).fit(X)
+    assert model.missing_share_ == pytest.approx(hit.mean(), abs=0.01)
+
+
+def test_cleaning_first_leaves_clean_data_as_they_are():
+    X, _ = drawn_shapes()
+    plain, cleaned = (FRPCAGClustering(4, clean=clean, random_state=0).fit(X) for clean in (False, True))
+    assert cleaned.missing_share_ == 0
+    np.testing.assert_array_equal(plain.labels_, cleaned.labels_)
+
+
+def test_cleaning_is_refused_for_row_blocks_and_for_words():
+    X, _ = drawn_shapes()
+    with pytest.raises(ValueError, match=r"clean=True .* Dask"):
+        FRPCAGClustering(4, clean=True).fit(row_blocks(X, 60))
+    with pytest.raises(ValueError, match="clean='no' must be True or False"):
+        FRPCAGClustering(4, clean="no").fit(X)

@@ -93,3 +93,10 @@ def test_categories_go_in_through_a_column_transformer(frame):
         [frame["site"] == "north", frame["site"] == "south", frame[NAMES].to_numpy(float, na_value=np.nan)]
     )
     assert_allclose(embedding, FRPCAG(2).fit_transform(by_hand))
+
+
+def test_an_infinite_entry_is_named_by_its_column():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=["temp", "flow", "ph"])
+    frame.iloc[4, 1] = np.inf
+    with pytest.raises(ValueError, match="X has 1 infinite entries, the first in column 'flow'"):
+        FRPCAG(n_neighbors=3).fit(frame)

@@ -65,7 +65,7 @@ def block_gram_svd(U, n_components=None):
     """Factorise an array in row blocks, as a fit on Dask does."""
     pytest.importorskip("distributed", reason="Dask is not installed")
     from frpcag import FRPCAG
-    from frpcag.backends.dask import RowBlocks
+    from frpcag.backends.dask_problem import RowBlocks
     from frpcag.engines.dask import DaskEngine
 
     layout = Layout.spread(Here(), [7, len(U) - 7])

@@ -131,3 +131,18 @@ def test_every_control_has_a_name(page, opened):
     assert view.run(
         "[...document.querySelectorAll('input, select, button')].every(e => e.textContent.trim() || e.labels?.length)"
     )
+
+
+def test_names_stay_on_one_line_on_a_phone(bare, opened):
+    names = [f"sensor of the hall {j}" for j in range(36)]
+    page = opened(replace(bare, feature_names=names, labels=np.array(["a kind of its own"] * 60)), width=390)
+    heights = page.run("[...document.querySelectorAll('.sortable td.name')].map(cell => cell.offsetHeight)")
+    assert max(heights) < 40
+    assert page.run("document.querySelector('#features td.name').title") in names
+
+
+def test_four_panes_are_two_by_two_on_a_phone(bare, opened):
+    stacks = {name: np.random.default_rng(0).random((60, 6, 6)) for name in ("frame", "background", "rest", "mask")}
+    page = opened(replace(bare, pictures=Pictures(stacks)), width=390)
+    tops = page.run("[...document.querySelectorAll('.panes figure')].map(figure => figure.offsetTop)")
+    assert tops[0] == tops[1] < tops[2] == tops[3]

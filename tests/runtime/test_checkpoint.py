@@ -190,7 +190,7 @@ def test_a_save_that_broke_off_is_swept_and_other_files_stay(run):
     fit(X, run, seen=seen)
     assert seen == [5, 6]
     assert sorted(path.name[:6] for path in run.iterdir()) == sorted(
-        ["mine", "owner.", "prepar", "prepar", "step-0", "step.j"]
+        ["clean-", "clean.", "mine", "owner.", "prepar", "prepar", "step-0", "step.j"]
     )
 
 

@@ -104,11 +104,14 @@ def test_an_error_of_a_task_comes_as_it_is():
 
 
 def test_workers_smaller_than_a_block_are_refused_at_once():
-    cluster = SimpleNamespace(memory=lambda: {"a": (1, 2**30), "b": (4, 2**30)}, needs="")
+    limits = {"a": (1, 12 * 10**8), "b": (4, 12 * 10**8)}
+    cluster = SimpleNamespace(memory=lambda: limits, needs="")
     require_worker_memory(cluster, (10**6, 64), [10**5] * 10, 4, 10)
     assert cluster.needs.startswith("A fit of X with shape (1000000, 64) in chunks of 100000 rows needs about 1.3 GiB")
-    with pytest.raises(MemoryError, match=r"at least 1\.5 GiB on a worker of 4 threads; the limit of b is 1\.0 GiB"):
+    with pytest.raises(MemoryError, match=r"at least 1\.5 GiB on a worker of 4 threads; the limit of b is 1\.1 GiB"):
         require_worker_memory(cluster, (10**6, 64), [500_000] * 2, 4, 10)
+    with pytest.raises(MemoryError, match=r"at least 1\.4 GiB on a worker of 1 threads; the limit of a is 1\.1 GiB"):
+        require_worker_memory(cluster, (14 * 10**5, 64), [10**5] * 14, 4, 10)
     require_worker_memory(SimpleNamespace(memory=lambda: {"a": (1, 0)}), (10**9, 64), [10**9], 4, 10)
 
 

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
+from frpcag import FRPCAG
 from frpcag.backends import BACKENDS as REGISTERED
 from frpcag.backends.numpy import NumpyBackend
+from frpcag.data import make_low_rank_on_graphs
 from frpcag.problem import LOSSES, Problem, certificate, gradient, objective
 from frpcag.solvers import SOLVERS, SolveInterrupted, solve
 from support.oracles import optimality_residual, random_optimum, random_problem, tolerance
@@ -284,3 +286,13 @@ def test_data_that_need_not_be_kept_are_dropped_and_the_solution_is_the_same(tur
     assert np.isnan(given.X).all()
     assert given.X.strides == (0, 0)
     assert np.nansum(np.abs(kept.X)) > 0
+
+
+def test_a_proof_that_fails_for_missing_entries_says_what_to_pass():
+    X, _, _ = make_low_rank_on_graphs(60, 36, n_sample_clusters=3, outliers=0.01, random_state=0)
+    X[7, ::2] += 9
+    X[::2, 31] -= 9
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    with pytest.warns(ConvergenceWarning, match="change nothing any more.*Pass laplacian='combinatorial'"):
+        FRPCAG(tol=1e-2).fit(X)
+    assert FRPCAG(tol=1e-2, laplacian="combinatorial").fit(X).converged_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from math import frexp
 from typing import Any, NamedTuple
 
@@ -56,6 +57,10 @@ class Backend:
 
     def keep(self, state: Any, *, t: float, memory: dict[str, Any]) -> None:
         """Save the state where it is time to, with the momentum's ``t`` and the memory of the stopping rule."""
+
+    def steps_at_once(self, state: Any) -> int:
+        """Return the most steps that `run_on_device` may do before `keep` is called."""
+        return sys.maxsize
 
     def run_on_device(self, state: Any, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float] | None:
         """Do several steps where a look at the scalars is dear; None where the solver is to do them one by one.

@@ -2,146 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
+from operator import getitem
 from shutil import which
-from typing import Any, ClassVar
+from typing import Any
+from uuid import uuid4
 
 import numpy as np
-import scipy.sparse as sp
 
 from frpcag.backends.base import Backend, StepScalars, power_of_two
-from frpcag.linalg.row_blocks import Halo, LocalGraph, localize
-from frpcag.problem import LOSSES, Array, Certificate, Problem, Sums, certified, shrinkage, solution_box
+from frpcag.backends.dask_parts import Numbers, PartLost, call_parts, call_parts_here, collect, place, where
+from frpcag.backends.dask_problem import BlockProblem, RowBlocks
+from frpcag.problem import LOSSES, Array, Certificate, Sums, certified, shrinkage
 from frpcag.runtime.checkpoint import Checkpoint, Saved
-from frpcag.runtime.tasks import Here, Layout, Maximum, current_cluster, deal, tree_sum
+from frpcag.runtime.tasks import Here, Layout, deal
 
 _KERNELS = ("numba", "torch")
+# How often workers may die during the same steps.
+_ATTEMPTS = 5
 
 
-@dataclass
-class RowBlocks:
-    """A matrix in row blocks, results of tasks each."""
-
-    parts: list[Any]
-    shape: tuple[int, int]
-    dtype: np.dtype
-    layout: Any = None
-
-
-@dataclass
-class SampleGraph:
-    """What the backend needs of a graph over blocks: rows of the Laplacian (`LocalGraph`), halo and eigenvalue."""
-
-    parts: list[Any]
-    halo: Halo
-    lmax: float
-
-
-@dataclass(frozen=True, eq=False)
-class BlockProblem:
-    """A `Problem` in row blocks. Rows stay rows: it has no transpose.
-
-    Parameters
-    ----------
-    layout : Layout
-        Where the blocks are.
-    X : RowBlocks
-        Centred and scaled data; NaN is missing. The backend lets go of it when it has made its own copy.
-    L1 : SampleGraph or None
-        Also any object with its attributes.
-    L2 : csr_array of shape (n_features, n_features) or None
-    gamma1, gamma2 : float
-    loss, huber_delta, null2
-        As in `Problem`.
-    box : (float, float) or None
-        Range that the observed entries of ``X`` have in units of the null vectors; None when nothing is missing.
-    store : Checkpoint or None
-        Where the iterates are saved.
-    """
-
-    layout: Layout
-    X: RowBlocks
-    L1: Any
-    L2: sp.csr_array | None
-    gamma1: float
-    gamma2: float
-    loss: str = "l1"
-    huber_delta: float = 1.0
-    null2: Array | None = None
-    box: tuple[float, float] | None = None
-    lmax1: float | None = None
-    lmax2: float | None = None
-    store: Checkpoint | None = None
-
-    can_turn: ClassVar[bool] = False
-    keeps_X: ClassVar[bool] = True
-    level1: ClassVar[str] = "free"
-    level2: ClassVar[str] = "free"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and features."""
-        return self.X.shape
-
-    @cached_property
-    def reaches(self) -> tuple[float, Array]:
-        """Absolute row sums of ``gamma1 L1``, the largest of them, and of ``gamma2 L2``."""
-        return self.gamma1 * self._sample_sums[0], _row_sums(self.L2, self.shape[1], self.gamma2)
-
-    @cached_property
-    def stiffness(self) -> tuple[float, int]:
-        """As in `Problem`."""
-        longest = 0 if self.L2 is None else int(np.diff(self.L2.indptr).max())
-        return 2 * float(self.reaches[0] + self.reaches[1].max()), int(self._sample_sums[1]) + longest
-
-    @cached_property
-    def _sample_sums(self) -> Array:
-        if self.L1 is None:
-            return np.zeros(2)
-        return tree_sum(self.layout.cluster, self.layout.map(_longest, self.L1.parts)).value
-
-    @classmethod
-    def of(cls, problem: Problem) -> BlockProblem:
-        """Cut a problem of NumPy arrays into blocks, two for every worker."""
-        cluster = current_cluster()
-        n, p = problem.X.shape
-        # In this process blocks of a single row and blocks of many must do alike.
-        n_blocks = min(n, 3 if isinstance(cluster, Here) else 2 * len(cluster.workers()))
-        bounds = np.linspace(0, n, n_blocks + 1).astype(int)
-        layout = Layout.spread(cluster, np.diff(bounds).tolist())
-        cuts = [slice(a, b) for a, b in pairwise(bounds)]
-        lo, hi, rows, _ = solution_box(problem)
-        L1 = None
-        if problem.L1 is not None:
-            parts = [localize(problem.L1[cut], bounds, j, rows[cut]) for j, cut in enumerate(cuts)]
-            parts = layout.map(_same, parts)
-            L1 = SampleGraph(parts, Halo(layout, parts), 0.0)
-        X = RowBlocks(layout.map(_same, [problem.X[cut] for cut in cuts]), (n, p), problem.X.dtype)
-        return cls(
-            layout, X, L1, problem.L2, problem.gamma1, problem.gamma2, problem.loss, problem.huber_delta, problem.null2,
-            None if problem.mask is None else (lo, hi),
-        )  # fmt: skip
-
-
-@dataclass
+@dataclass(eq=False)
 class BlockState:
-    """Results of tasks: the constants of every block and its iterates."""
+    """A solve whose parts live on the workers, and what makes them again when a worker dies."""
 
     problem: BlockProblem
     lam: float
-    do: Callable[[str], Callable]  # a function of the chosen kernels, by its name
-    data: list[Any]
+    kernels: str
     features: Any
-    blocks: list[Any]
+    numbers: Numbers
     on_host: bool
-    n_iter: int = 0
-    saved: int = 0  # the step of the last checkpoint
+    firsts: Array  # first block of every part, and the number of blocks
+    data: list[Any]  # rows and graph of every part, in Dask's keeping
+    start: list[Any] | None = None  # blocks that every solve starts from, where they are not those of X
+    saved: Saved | None = None  # the last checkpoint, from which the log goes on
+    kept: int = 0  # the step of the last checkpoint, also of one that this run does not go on from
+    log: list[float] = field(default_factory=list)  # momentum of every step since
+    run: str = field(default_factory=lambda: uuid4().hex)
+    epoch: int = 0
+    tokens: list[Any] | None = None  # None when the parts are gone
+    directory: list[Any] = field(default_factory=list)
+    workers: list[Any] = field(default_factory=list)
+    sloped: bool = False
+    unsure: bool = False  # whether the parts may have done steps that the log does not know
+
+    @property
+    def base(self) -> int:
+        """Step at which the log begins."""
+        return 0 if self.saved is None else self.saved.step
+
+    @property
+    def n_iter(self) -> int:
+        """Steps done."""
+        return self.base + len(self.log)
 
 
 class DaskBackend(Backend):
@@ -208,22 +126,26 @@ class DaskBackend(Backend):
         return f"DaskBackend({parts})"
 
     def load(self, problem: Any, *, step: float, U0: Array | None = None) -> BlockState:
-        """Prepare the blocks where they live."""
+        """Join the blocks of every worker where they live."""
         on_host = not isinstance(problem, BlockProblem)
         if on_host:
             problem = BlockProblem.of(problem)
-        layout, p = problem.layout, problem.X.shape[1]
-        do = self._on_workers(layout)
-        features = layout.cluster.submit(do("feature_lists"), problem.L2, 2 * problem.gamma2, problem.X.dtype, p, step)
-        graphs = problem.L1.parts if problem.L1 is not None else [None for _ in problem.X.parts]
-        shared = ([number for _ in graphs] for number in (2 * problem.gamma1, step))
-        data = layout.map(do("block_data"), problem.X.parts, graphs, *shared)
-        state = BlockState(problem, step, do, data, features, [], on_host)
-        problem.X.parts.clear()  # the padded copies serve from here on
-        parts: list[Any] = [None for _ in state.data]
+        layout, (_, p), dtype = problem.layout, problem.X.shape, problem.X.dtype
+        kernels = self._kernels(layout)
+        lo, hi = problem.box or (0.0, 0.0)
+        columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
+        numbers = Numbers(
+            (step / power_of_two(step), *shrinkage(problem, step)),
+            (LOSSES.index(problem.loss), problem.huber_delta, lo, hi, columns),
+            p,
+        )
+        features = layout.cluster.submit(_run, kernels, "feature_lists", problem.L2, 2 * problem.gamma2, dtype, p, step)
+        state = BlockState(problem, step, kernels, features, numbers, on_host, np.zeros(0), [])
         if U0 is not None:
-            parts = [np.asarray(U0[a:b], problem.X.dtype) for a, b in pairwise(layout.bounds)]
-        state.blocks = layout.map(do("iterates"), state.data, parts)
+            cuts = [np.asarray(U0[a:b], dtype) for a, b in pairwise(layout.bounds)]
+            state.start = [{"U": block, "Y": block} for block in cuts]
+        self._join(state, problem.X.parts)
+        problem.X.parts.clear()  # the joined copies serve from here on
         return state
 
     def resume(self, state: BlockState, *, max_iter: int) -> tuple[float, int, dict[str, Any] | None]:
@@ -233,86 +155,223 @@ class DaskBackend(Backend):
         """
         store = state.problem.store
         saved = None if store is None else store.saved("step")
-        if store is None or saved is None:
+        if saved is None:
             return 1.0, 0, None
-        state.saved = saved.step
+        state.kept = saved.step
         if saved.step > max_iter:
             return 1.0, 0, None
-        state.n_iter = saved.step
-        self._go_on_from(state, store, saved)
+        state.saved = saved
         return saved.note["t"], saved.step, saved.note["memory"]
+
+    def steps_at_once(self, state: BlockState) -> int:
+        """Return the steps up to the next checkpoint."""
+        return (
+            self.every - state.n_iter % self.every if state.problem.store is not None else super().steps_at_once(state)
+        )
 
     def keep(self, state: BlockState, *, t: float, memory: dict[str, Any]) -> None:
         """Save the iterates when it is time."""
         store = state.problem.store
-        if store is not None and state.n_iter % self.every == 0 and state.n_iter > state.saved:
-            self._save(state, store, {"t": t, "memory": memory})
+        if store is None or state.n_iter % self.every or state.n_iter <= state.kept:
+            return
+        n_iter = state.n_iter
+        saved = self._save(state, store, "step", ("U", "Y"), {"t": t, "memory": memory})
+        state.saved, state.kept, state.start = saved, n_iter, None
+        state.log.clear()
+        layout = state.problem.layout
+        if layout.cluster.workers() != state.workers:  # some came or went
+            self._deal_again(state)
 
     def step(self, state: BlockState, *, momentum: float) -> StepScalars:
-        """Do one step: pieces of Y to the blocks that need them, the kernel on every block, sums back."""
-        layout = state.problem.layout
-        shrink = shrinkage(state.problem, state.lam)  # type: ignore[arg-type]
-        numbers = (state.lam / power_of_two(state.lam), *shrink, momentum)
-        state.blocks = self._on_blocks(state, "step_block", "pick_Y", numbers)
-        state.n_iter += 1
-        sums = tree_sum(layout.cluster, layout.map(state.do("step_sums"), state.blocks))
-        return StepScalars(*map(float, sums))
+        """Do one step on every worker."""
+        return self._advance(state, 1, 1.0, False, [momentum])[0]
+
+    def run_on_device(self, state: BlockState, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float]:
+        """Do several steps; the workers agree on momentum and restarts among themselves."""
+        return self._advance(state, n_steps, t, restart, None)
 
     def gap(self, state: BlockState) -> Certificate:
         """Return what is proved about ``U``; one pass, in float64."""
-        problem, layout = state.problem, state.problem.layout
-        lo, hi = problem.box or (0.0, 0.0)
-        p = problem.X.shape[1]
-        columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
-        numbers = (LOSSES.index(problem.loss), problem.huber_delta, lo, hi, columns)
-        parts = self._on_blocks(state, "gap_block", "pick_U", numbers)
-        *sums, tops = tree_sum(layout.cluster, parts)
-        return certified(problem, Sums(*sums, *map(float, tops.value)))
+        sums, tops = np.zeros(6), np.zeros(3)
+        for blocks in self._ask(state, "gap"):
+            for block_sums, block_tops in blocks:
+                sums, tops = sums + block_sums, np.fmax(tops, block_tops)
+        return certified(state.problem, Sums(*map(float, (*sums, *tops))))
 
     def slope(self, state: BlockState) -> Any:
         """Return the gradient of the graph terms at ``U``, as `unload` returns ``U``."""
-        parts = self._on_blocks(state, "slope_block", "pick_U", (state.problem.shape[1],))
-        if state.on_host:
-            return np.concatenate(state.problem.layout.cluster.gather(parts))
-        return RowBlocks(parts, state.problem.X.shape, state.problem.X.dtype, state.problem.layout)
+        return self._results(state, "V")
 
     def unload(self, state: BlockState) -> Any:
         """Return ``U``: row blocks, or an array if the problem came as arrays."""
-        layout, (_, p) = state.problem.layout, state.problem.X.shape
-        parts = layout.map(state.do("own_U"), state.blocks, layout.sizes, [p for _ in layout.sizes])
+        U = self._results(state, "U")
+        state.tokens = None  # the parts leave the workers
+        return U
+
+    def _kernels(self, layout: Layout) -> str:
+        if self.kernels != "auto":
+            return self.kernels
+        return "torch" if all(layout.cluster.on_each_worker(_has_gpu)) else "numba"
+
+    def _join(self, state: BlockState, blocks: Sequence[Any]) -> None:
+        """Join the blocks that have the same home."""
+        problem, layout = state.problem, state.problem.layout
+        graphs = [None for _ in blocks] if problem.L1 is None else problem.L1.parts
+        state.firsts = np.array(
+            [0, *(j for j in range(1, len(blocks)) if layout.homes[j] != layout.homes[j - 1]), len(blocks)]
+        )
+        state.workers = layout.cluster.workers()
+        runs = [slice(int(a), int(b)) for a, b in pairwise(state.firsts)]
+        sizes = np.array(layout.sizes)
+        numbers = 2 * problem.gamma1, state.lam
+        rows = [
+            (state.kernels, "join_rows", list(blocks[run]), list(graphs[run]), (i, sizes, state.firsts), *numbers)
+            for i, run in enumerate(runs)
+        ]
+        state.data = layout.cluster.map(_run, rows, [layout.homes[run.start] for run in runs])
+
+    def _deal_again(self, state: BlockState) -> None:
+        """Deal the blocks to the workers there are now."""
+        layout, p = state.problem.layout, state.problem.X.shape[1]
+        homes = [layout.homes[first] for first in state.firsts[:-1]]
+        whole = layout.cluster.map(_run, [(state.kernels, "own_rows", data, p) for data in state.data], homes)
+        blocks = _split(layout, whole, state.firsts)
+        layout.homes[:] = deal(layout.cluster, len(layout.homes))
+        state.tokens = None
+        self._join(state, blocks)
+
+    def _begin(self, state: BlockState) -> None:
+        """Place the parts at the step of the last checkpoint, or at the start, and do the steps of the log again."""
+        layout, n_parts = state.problem.layout, len(state.data)
+        blocks = state.start
+        if state.saved is not None and state.problem.store is not None:
+            blocks = state.problem.store.load(state.saved, layout)
+        state.tokens, state.epoch = None, state.epoch + 1
+        tasks, homes = [], []
+        for i, (a, b) in enumerate(pairwise(map(int, state.firsts))):
+            start = None if blocks is None else list(blocks[a:b])
+            who = (state.run, i, state.epoch, n_parts)
+            tasks.append(
+                (state.kernels, state.data[i], state.features, start, who, state.numbers, state.base, self.patience)
+            )
+            homes.append(layout.homes[a])
+        tokens = layout.cluster.map(place, tasks, homes)
+        state.directory = layout.cluster.gather(layout.cluster.map(where, [(token,) for token in tokens], homes))
+        if None in state.directory:
+            raise PartLost("a worker died at the start of the steps")
+        for i, (a, b) in enumerate(pairwise(map(int, state.firsts))):
+            layout.homes[a:b] = [state.directory[i] or None] * (b - a)
+        state.tokens, state.sloped = tokens, False
+        if state.log:
+            self._call(state, "advance", (len(state.log), 1.0, False, list(state.log)))
+
+    def _advance(
+        self, state: BlockState, n_steps: int, t: float, restart: bool, weights: list[float] | None
+    ) -> tuple[StepScalars, float]:
+        state.unsure = True  # until they have answered: Ctrl-C may come before
+        total, t, used = self._ask(state, "advance", n_steps, t, restart, weights)[0]
+        state.unsure = False
+        state.log += used
+        return StepScalars(*map(float, total)), t
+
+    def _ask(self, state: BlockState, name: str, *arguments: Any) -> list[Any]:
+        """Let all parts do something; where a worker died, after they have been made again."""
+        if state.unsure and name != "advance":
+            state.unsure = False
+            state.log[:] = self._ask(state, "history", state.base)[0]
+        return self._lasting(state, lambda: self._call(state, name, arguments))
+
+    def _lasting(self, state: BlockState, do: Callable[[], Any]) -> Any:
+        """Call a function that needs the parts, which are made again when they are lost."""
+        for _ in range(_ATTEMPTS):
+            try:
+                if state.tokens is None:
+                    self._begin(state)
+                return do()
+            except PartLost as error:
+                state.tokens, lost = None, error
+        raise RuntimeError(
+            f"workers died {_ATTEMPTS} times while they did the same steps, the last time: {lost}. "
+            f"{state.problem.layout.cluster.needs}".rstrip()
+        )
+
+    def _call(self, state: BlockState, name: str, arguments: tuple | list[tuple]) -> list[Any]:
+        """Call a method of all parts, with the same arguments or a list of them."""
+        cluster, parts = state.problem.layout.cluster, range(len(state.data))
+        each = {i: arguments[i] if isinstance(arguments, list) else arguments for i in parts}
+        do = call_parts_here if isinstance(cluster, Here) else call_parts
+        said = cluster.call(do, state.run, state.epoch, name, state.directory, each)
+        answers = {i: answer for one in said if isinstance(one, dict) for i, answer in one.items()}
+        for how, value in answers.values():
+            if how == "failed":
+                raise value
+        lost = [value for how, value in answers.values() if how == "lost"]
+        if lost or len(answers) < len(parts):
+            raise PartLost(lost[0] if lost else "a worker died")
+        return [answers[i][1] for i in parts]
+
+    def _save(self, state: BlockState, store: Checkpoint, name: str, names: tuple, note: dict[str, Any]) -> Saved:
+        def write(paths: list[str]) -> list[str]:
+            each = [(paths[int(a) : int(b)], names) for a, b in pairwise(state.firsts)]
+            return [digest for part in self._lasting(state, lambda: self._call(state, "save", each)) for digest in part]
+
+        n_blocks = len(state.problem.layout.sizes)
+        return store.save_by(write, name, n_blocks, step=state.n_iter, note=note)
+
+    def _results(self, state: BlockState, which: str) -> Any:
+        """Return U or the gradient at it as row blocks, or as an array if the problem came as arrays."""
+        problem, store = state.problem, state.problem.store
         if state.on_host:
-            return np.concatenate(layout.cluster.gather(parts))
-        return RowBlocks(parts, state.problem.X.shape, state.problem.X.dtype, layout)
+            parts = self._lasting(state, lambda: problem.layout.cluster.gather(self._collected(state, which)))
+            return np.concatenate([block for part in parts for block in part])
+        layout = problem.layout
+        if store is not None and which == "U":
+            # Read back: tasks without a past, so that a loss later on costs no step.
+            blocks = store.load(self._save(state, store, "clean", ("U",), {}), layout)
+            return RowBlocks(
+                layout.map(getitem, blocks, ["U" for _ in blocks]), problem.X.shape, problem.X.dtype, layout
+            )
 
-    def _on_workers(self, layout: Layout) -> Callable[[str], Callable]:
-        """Return what gives a function of the chosen kernels by its name, to be imported where it runs."""
-        kernels = self.kernels
-        if kernels == "auto":
-            kernels = "torch" if all(layout.cluster.on_each_worker(_has_gpu)) else "numba"
-        return partial(partial, _run, kernels)
+        def collect_all() -> list[Any]:
+            whole = self._collected(state, which)
+            layout.cluster.gather(layout.cluster.map(len, [(part,) for part in whole], [None for _ in whole]))
+            return _split(layout, whole, state.firsts)
 
-    def _on_blocks(self, state: BlockState, function: str, pick: str, numbers: tuple) -> list[Any]:
-        """Call a function on every block with its halo, rows that ``pick`` takes where they live."""
-        if state.problem.L1 is None or state.problem.gamma1 == 0:
-            halos: list[Any] = [[] for _ in state.blocks]
-        else:
-            halos = state.problem.L1.halo.fetch(state.blocks, state.do(pick))
-        features, shared = [state.features for _ in halos], [numbers for _ in halos]
-        return state.problem.layout.map(state.do(function), state.data, features, state.blocks, halos, shared)
+        def renew() -> None:
+            out.parts[:] = self._lasting(state, collect_all)
+            state.tokens = None
 
-    def _save(self, state: BlockState, store: Checkpoint, note: dict[str, Any]) -> None:
-        layout, (_, p) = state.problem.layout, state.problem.X.shape
-        sizes = [(size, p) for size in layout.sizes]
-        packed = layout.map(state.do("pack"), state.blocks, sizes)
-        saved = store.save("step", layout, packed, step=state.n_iter, note=note)
-        state.saved = state.n_iter
-        layout.homes[:] = deal(layout.cluster, len(layout.homes))  # workers may have come or gone
-        self._go_on_from(state, store, saved)
+        out = RowBlocks(self._lasting(state, collect_all), problem.X.shape, problem.X.dtype, layout, renew)
+        return out
 
-    def _go_on_from(self, state: BlockState, store: Checkpoint, saved: Saved) -> None:
-        """Read the iterates back: tasks without a past, so that nothing before this step is ever needed again."""
-        blocks = store.load(saved, state.problem.layout)
-        state.blocks = state.problem.layout.map(state.do("unpack"), state.data, blocks)
+    def _collected(self, state: BlockState, which: str) -> list[Any]:
+        """Return the blocks of every part, a list of arrays each."""
+        if which == "V" and not state.sloped:
+            self._call(state, "slope", ())
+            state.sloped = True
+        if which == "U":
+            self._call(state, "settle", ())
+        assert state.tokens is not None
+        tasks = [(token, which, state.n_iter) for token in state.tokens]
+        return state.problem.layout.cluster.map(collect, tasks, [home or None for home in state.directory])
+
+
+def lasting(blocks: Sequence[RowBlocks | None], do: Callable[[], Any]) -> Any:
+    """Call a function of row blocks, again after they were lost with a worker and have been made again."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return do()
+        except PartLost:
+            for part in blocks:
+                if part is not None and part.renew is not None:
+                    part.renew()
+    return do()
+
+
+def _split(layout: Layout, whole: Sequence[Any], firsts: Array) -> list[Any]:
+    """Return single blocks of lists of them."""
+    at = [(i, k) for i, (a, b) in enumerate(pairwise(firsts)) for k in range(int(b - a))]
+    return layout.map(getitem, [whole[i] for i, _ in at], [k for _, k in at])
 
 
 def _run(kernels: str, name: str, *arguments: Any) -> Any:
@@ -327,16 +386,3 @@ def _has_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
-
-
-def _longest(graph: LocalGraph) -> Maximum:
-    """Return the largest absolute row sum of a block's part of a Laplacian, and the most entries of a row."""
-    return Maximum(np.array([abs(graph.rows).sum(axis=1).max(), np.diff(graph.rows.indptr).max()], dtype=np.float64))
-
-
-def _row_sums(L: sp.csr_array | None, n: int, factor: float) -> Array:
-    return np.zeros(n) if L is None else factor * np.asarray(abs(L).sum(axis=1)).ravel()
-
-
-def _same(value: Any) -> Any:
-    return value

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.backends.dask import BlockProblem, RowBlocks
+from frpcag.backends.dask import lasting
+from frpcag.backends.dask_problem import BlockProblem, RowBlocks
 from frpcag.backends.rows import sampling
 from frpcag.linalg.row_blocks import LocalGraph
 from frpcag.linalg.units import Moves, Terms, Units, frame_rows, levels_of, restore_rows
@@ -52,12 +53,24 @@ def restored(
 ) -> tuple[RowBlocks, Moves]:
     """Return the clean part in the units of the problem, and what rounding has moved."""
     layout, n_blocks = problem.layout, len(problem.X.parts)
-    slopes = [None for _ in U.parts] if V is None else V.parts
     terms = Terms(inner.gamma1, inner.reaches[1], inner.loss, inner.huber_delta)
-    shared = ([value for _ in range(n_blocks)] for value in (units._replace(left=None), terms))
-    done = layout.map(_restore, problem.X.parts, U.parts, slopes, _graphs(problem), units.left, *shared)
-    parts, moves = (layout.map(getitem, done, [i for _ in done]) for i in (0, 1))
-    return RowBlocks(parts, U.shape, U.dtype, U.layout), Moves(*tree_sum(layout.cluster, moves))
+
+    def restore_all() -> tuple[list[Any], Moves]:
+        slopes = [None for _ in U.parts] if V is None else V.parts
+        shared = ([value for _ in range(n_blocks)] for value in (units._replace(left=None), terms))
+        done = layout.map(_restore, problem.X.parts, U.parts, slopes, _graphs(problem), units.left, *shared)
+        parts, moves = (layout.map(getitem, done, [i for _ in done]) for i in (0, 1))
+        return parts, Moves(*tree_sum(layout.cluster, moves))
+
+    def renew() -> None:
+        for given in (U, V):
+            if given is not None and given.renew is not None:
+                given.renew()
+        out.parts[:] = lasting((U, V), restore_all)[0]
+
+    parts, moves = lasting((U, V), restore_all)
+    out = RowBlocks(parts, U.shape, U.dtype, U.layout, renew)
+    return out, moves
 
 
 def box(problem: BlockProblem) -> tuple[float, float]:

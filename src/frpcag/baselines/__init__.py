@@ -1,4 +1,4 @@
-"""The ten models the paper compares with: one contract, one registry.
+"""The ten models of the paper's comparison, as estimators with one interface.
 
 Each is a scikit-learn estimator whose ``fit`` gives ``embedding_``, the points that k-means labels. The class
 attributes ``preprocess``, ``uses_graph``, ``nonnegative`` and ``nested`` say how the paper uses it.

@@ -19,9 +19,8 @@ Array = np.ndarray
 class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A comparison model: ``fit`` gives ``embedding_``, the points that k-means labels afterwards.
 
-    No model here maps new data, so there is no ``transform``. ``fit`` leaves ``X`` as it is given: what the paper does
-    with the data before a model sees them is named by ``preprocess`` and done by
-    :func:`~frpcag.baselines.preprocess`.
+    No model here maps new data, so there is no ``transform``. ``fit`` does not preprocess ``X``: the attribute
+    ``preprocess`` names what the paper does with the data first, and :func:`~frpcag.baselines.preprocess` does it.
 
     Attributes
     ----------

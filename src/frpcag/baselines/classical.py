@@ -1,4 +1,4 @@
-"""The models without a graph that scikit-learn has: k-means on the data, PCA, NMF."""
+"""Models without a graph, from scikit-learn: k-means on the data, PCA, NMF."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from frpcag.baselines.base import Baseline
 
 
 class OriginalSpace(Baseline):
-    """The data themselves: what k-means sees without any model.
+    """The data themselves, for k-means without any model.
 
     Attributes
     ----------

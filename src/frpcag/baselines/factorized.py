@@ -206,7 +206,7 @@ class MMF(GraphBaseline):
 class GNMF(GraphBaseline):
     """Graph-regularised non-negative matrix factorisation (Cai et al. 2011), by multiplicative updates.
 
-    ``||X - W H||_F^2 + gamma tr(W' (D - A) W)`` over ``W, H >= 0`` goes down with every update from a random start.
+    From a random start, every update lowers ``||X - W H||_F^2 + gamma tr(W' (D - A) W)`` over ``W, H >= 0``.
 
     Parameters
     ----------

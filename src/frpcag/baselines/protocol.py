@@ -1,4 +1,4 @@
-"""What the paper does with the data before each comparison model."""
+"""The paper's preprocessing for each comparison model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PREPROCESSING = ("none", "standardize", "standardize+unit", "unit")
 
 
 def preprocess(X: Array, how: str) -> Array:
-    """Return the data as a comparison model gets them (Shahid et al. 2016, Sec. VI, "Pre-processing").
+    """Preprocess the data for a comparison model, as Shahid et al. 2016 do.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        The data, left untouched.
+        The data; not changed.
     how : {"none", "standardize", "standardize+unit", "unit"}
         "standardize" gives every feature mean zero and standard deviation one, "unit" every sample length one;
         "standardize+unit" does the one, then the other.
@@ -30,8 +30,8 @@ def preprocess(X: Array, how: str) -> Array:
     Notes
     -----
     The paper standardises for RPCA, RPCAG and FRPCAG, adds unit length for MMF, and takes unit length alone for NMF and
-    GNMF. It does not say what k-means, NCut, LE, PCA and GLPCA get. Here PCA and GLPCA are standardised, since both
-    need centred data, and k-means, NCut and LE see the data as they are.
+    GNMF. It does not say what k-means, NCut, LE, PCA and GLPCA get. Here the data of PCA and GLPCA are standardised,
+    since both need centred data; k-means, NCut and LE get the data as they are.
 
     Examples
     --------

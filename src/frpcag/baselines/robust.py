@@ -22,7 +22,7 @@ _GROWTH = 1e7
 
 
 class Decomposition(NamedTuple):
-    """What the augmented Lagrangian method ends with."""
+    """The result of the augmented Lagrangian method."""
 
     U: Array
     S: Array
@@ -41,7 +41,7 @@ class RPCA(Baseline):
     lam : "auto" or float, default="auto"
         Weight of the sparse part; "auto" is ``1 / sqrt(max(n_samples, n_features))``.
     rho : float, default=1.5
-        Growth of the penalty in a step, above 1. Slower growth takes more steps and ends nearer to the optimum.
+        Factor of the penalty per step, above 1. A smaller factor takes more steps and ends nearer to the optimum.
     max_iter : int, default=1000
         Most steps.
     tol : float, default=1e-7
@@ -136,7 +136,7 @@ class RPCAG(RPCA, GraphBaseline):
     Parameters
     ----------
     lam, rho, max_iter, tol
-        As in :class:`RPCA`; the residual of the copy ``Z`` of ``U`` counts, too.
+        As in :class:`RPCA`; the residual of the copy ``Z`` of ``U`` counts as well.
     gamma : float, default=1.0
         Weight of the graph term; 0 is :class:`RPCA`.
     n_neighbors, sample_graph, random_state

@@ -1,4 +1,4 @@
-"""The models that see the sample graph alone: normalised cuts, Laplacian eigenmaps."""
+"""Models that use only the sample graph: normalised cuts, Laplacian eigenmaps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class NCut(GraphBaseline):
     Parameters
     ----------
     n_components : int, default=2
-        Number of eigenvectors, the number of clusters as a rule. Embeddings are nested: ``first_components`` scales
-        the rows anew.
+        Number of eigenvectors, usually the number of clusters. Embeddings are nested; ``first_components`` scales the
+        rows again.
     n_neighbors : int, default=10
         Neighbours of each sample in the graph.
     sample_graph : str, sparse array, neighbour transformer or Graph, default="auto"

@@ -1,7 +1,7 @@
 """Predict a column from the other columns: a robust Gaussian model for tables of few columns.
 
-A cell's prediction is its conditional mean given the other cells of the row, so it never leans on the cell itself.
-Cells that do not fit get noise of their own in the model instead of being cut out: with weight ``w`` a cell counts as
+The prediction of a cell is its conditional mean given the other cells of the row, so it never uses the cell itself.
+Cells that do not fit are not removed; the model gives them extra noise instead. With weight ``w`` a cell counts as
 measured with variance ``(1 / w - 1)`` of its column.
 """
 

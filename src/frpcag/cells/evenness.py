@@ -13,7 +13,7 @@ Array = np.ndarray
 
 MOST_BY_COLUMN, MOST_BY_ROW = 0.4, 0.5
 # The rate that damage has in every column is read off from the lowest tenth of them, which lie this many standard
-# deviations below it by chance; columns as far above it are no exception.
+# deviations below it by chance; columns as far above it are normal, too.
 LOWEST, BY_CHANCE = 0.1, 1.28
 # A smaller base rate is that of natural extremes.
 LEAST_BASE = 0.005

@@ -1,9 +1,9 @@
 """The guard: flags are kept only if the cells they leave predict held-out cells better.
 
 The judge is deliberately not robust: least squares in a low rank, in regressions between columns, and plain means over
-graph neighbours. One gross error spoils its predictions of other cells, so leaving out wrong cells helps it by tens of
-per cent; an extreme cell that is right is what least squares learns most from, and leaving it out hurts. A robust
-predictor would hardly notice either.
+graph neighbours. One gross error spoils its predictions of other cells, so leaving out wrong cells lowers its error by
+tens of per cent. Least squares learns most from extreme cells that are right, so leaving these out raises its error. A
+robust predictor would hardly show either effect.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A gross error of one cell moves a Euclidean distance by its square. The sum of absolute differences grows with it once,
 the truncated sum not beyond a bound. Which of them is right depends on the data (docs/decisions/cleaning.md), so
-``"auto"`` takes the one whose neighbours predict the entries best; no label is looked at.
+``"auto"`` takes the one whose neighbours predict the entries best; it uses no labels.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def robust_neighbors(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Neighbors:
-    """Return the nearest rows under a metric that gross errors cannot fool.
+    """Return the nearest rows under a metric that is robust to gross errors.
 
     Parameters
     ----------

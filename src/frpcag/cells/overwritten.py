@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,8 +18,8 @@ JUDGED_ROWS, LEAST_ROWS = 2000, 20
 CHUNK = 4096
 
 
-def overwritten_cells(X: Array, *, shape: tuple[int, int] | None = None) -> Array:
-    """Return where a value that overwrote cells, here and there or in patches, stands.
+def without_overwritten(X: Array, *, shape: tuple[int, int] | None = None) -> Array:
+    """Return data in which cells that one value overwrote, here and there or in patches, are missing.
 
     Parameters
     ----------
@@ -30,35 +30,48 @@ def overwritten_cells(X: Array, *, shape: tuple[int, int] | None = None) -> Arra
 
     Returns
     -------
-    bool ndarray of shape (n_samples, n_features)
-        False throughout where nothing was found, where more than can be told from what is normal would be marked, and
-        in rows and columns of which nothing would be left.
+    ndarray of shape (n_samples, n_features)
+        ``X`` itself where there is nothing to change.
     """
-    rule = find_overwriting(X[judged_rows(len(X))], shape=shape)
-    marked = rule.mark(X)
-    if marked.mean() > MOST_RATE:
-        return np.zeros(X.shape, bool)
-    marked[:, ~(~np.isnan(X) & ~marked).any(axis=0)] = False
-    return marked
+    return find_overwriting(X[judged_rows(len(X))], shape=shape).applied(X)
 
 
 @dataclass(frozen=True, eq=False)
 class Overwriting:
-    """Values that overwrote cells, and the grid that their patches lie on."""
+    """Values that overwrote cells here and there or in patches.
+
+    Attributes
+    ----------
+    repeats : list of Repeat
+        None where more cells would be marked than can be told from what is normal.
+    W2 : csr_array or None
+        The grid behind a row.
+    left : bool ndarray of shape (n_features,)
+        Columns of which something is left.
+    """
 
     repeats: list[Repeat]
-    W2: sp.csr_array | None
+    W2: sp.csr_array | None = None
+    left: Array | None = None
 
     def mark(self, X: Array) -> Array:
-        """Return where they stand in some rows, but for rows of which nothing would be left."""
+        """Return where overwritten cells stand in some rows, but for rows of which nothing would be left."""
         marked = np.zeros(X.shape, bool)
         for start in range(0, len(X) if self.repeats else 0, CHUNK):
             rows = slice(start, start + CHUNK)
             given, observed = np.nan_to_num(X[rows]), ~np.isnan(X[rows])
             for one in self.repeats:
                 marked[rows] |= one.posterior(given, observed, self.W2) > 0.5
+        if self.left is not None:
+            marked &= self.left
         marked[~(~np.isnan(X) & ~marked).any(axis=1)] = False
         return marked
+
+    def applied(self, X: Array) -> Array:
+        """Return rows with overwritten cells missing; ``X`` itself where there are none."""
+        if not self.repeats or not (marked := self.mark(X)).any():
+            return X
+        return np.where(marked, X.dtype.type(np.nan), X)
 
 
 def judged_rows(n: int) -> Array:
@@ -67,11 +80,15 @@ def judged_rows(n: int) -> Array:
 
 
 def find_overwriting(rows: Array, *, shape: tuple[int, int] | None = None) -> Overwriting:
-    """Return the values that overwrote cells of some rows; no value where the rows are too few to tell."""
+    """Return the values that overwrote cells of some rows; none where the rows are too few to tell."""
     if len(rows) < LEAST_ROWS:
-        return Overwriting([], None)
+        return Overwriting([])
     seen = ~np.isnan(rows)
     if shape is None:
         shape = find_shape(find_units(rows, seen, one_level=False).apply(rows), seen)
     W2 = None if shape is None else grid_weights(*shape)
-    return Overwriting(find_repeats(np.where(seen, rows, 0), seen, W2), W2)
+    found = Overwriting(find_repeats(np.where(seen, rows, 0), seen, W2), W2)
+    marked = found.mark(rows)
+    if marked.mean() > MOST_RATE:
+        found, marked = Overwriting([], W2), np.zeros_like(marked)
+    return replace(found, left=(seen & ~marked).any(axis=0))

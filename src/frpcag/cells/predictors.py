@@ -1,4 +1,4 @@
-"""What a cell should be, judged by everything but the cell: the protocol, the graph predictor, and the stack."""
+"""Predictions of a cell from all other cells: the protocol, the graph predictor, and the stack."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CAP = 1.5
 
 
 class Prediction(NamedTuple):
-    """A value for every cell that does not lean on the cell itself, and how far its witnesses disagree."""
+    """A value for every cell that does not use the cell itself, and how far the values behind it disagree."""
 
     values: Array
     spread: Array
@@ -88,7 +88,7 @@ class GraphPredictor:
     terms: dict = field(default_factory=dict, repr=False)
 
     def fit(self, X: Array, observed: Array, *, U0: Array | None = None) -> Prediction:
-        """Solve on the observed cells and return what the neighbours in ``U`` say."""
+        """Solve on the observed cells and return the prediction of the neighbours in ``U``."""
         self.U_ = self.solve(X, observed, U0=U0)
         return self.neighbors_of(self.U_)
 

@@ -1,8 +1,8 @@
 """Stuck sensors: one column that repeats a value in row after row while the other columns move.
 
-In rows that follow each other, as readings do in time, a column that ties with the row before only now and then does
-not tie many times in a row by chance. Whether the value is wrong, the prediction from the other columns says: a stuck
-reading drifts away from it, a quiet one does not.
+Rows are in order, as readings in time. If a column seldom equals the row before, it does not do so many times in a row
+by chance. The prediction from the other columns then tells whether the value is wrong: a stuck reading drifts away from
+it, a quiet one does not.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def find_runs(X: Array, observed: Array) -> list[Run]:
     """
     n, p = X.shape
     ties = (X[1:] == X[:-1]) & observed[1:] & observed[:-1]
-    ties &= (ties.mean(axis=1) < MOST_TIED)[:, None]  # a row that is repeated as a whole is no stuck sensor
-    # A value at the end of a column's range is a limit: what lies beyond it is not known, but it is no frozen reading.
+    ties &= (ties.mean(axis=1) < MOST_TIED)[:, None]  # a row that is repeated as a whole is not a stuck sensor
+    # A value at the end of a column's range is a limit: what lies beyond it is unknown, but the sensor is not stuck.
     low, high = np.where(observed, X, np.inf).min(axis=0), np.where(observed, X, -np.inf).max(axis=0)
     limits = np.stack([low, high])
     found = []

@@ -69,7 +69,12 @@ def clean(
         typer.Option(min=0, max=2**32 - 1, help="Seed of the held-out cells.", rich_help_panel=options.SOLVER),
     ] = 0,
     jobs: options.Jobs = None,
-    output: options.Output = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to write; frpcag-clean-<name of the input> by default.", rich_help_panel=options.OUTPUT
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
     save_model: Annotated[
         bool,
@@ -87,10 +92,11 @@ def clean(
 ) -> None:
     """Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.
 
-    The run folder holds the cleaned table in the format of the input, the probability that each cell is wrong, a list
-    of the wrong cells, a cell map and a report. Rows that are wrong as a whole are listed, not repaired.
+    Writes the cleaned table, the probability that each cell is wrong, a list of wrong cells, a map and a report.
+
+    Rows that are wrong as a whole are listed, not repaired.
     """
-    target = output if output is not None else Path(f"frpcag-run-{file.stem}")
+    target = output if output is not None else Path(f"frpcag-clean-{file.stem}")
     check_output(target, overwrite=overwrite)
     with Bar(shown=not (as_json or quiet)) as bar:
         timer = Timer()
@@ -105,7 +111,7 @@ def clean(
             feature_shape=feature_shape, random_state=seed, n_jobs=jobs, callback=lambda progress: bar(progress)
         )
         cleaner = RobustGraphCleaner(model, random_state=seed, n_jobs=jobs)
-        with input_errors(file), collected_warnings() as notes, decisions_on(bar):
+        with input_errors(file), collected_warnings(table.column_name) as notes, decisions_on(bar):
             inner = fit_or_partial(cleaner, table.X)
         timer.lap("clean")
         cells = Cells.of_model(cleaner)

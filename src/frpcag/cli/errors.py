@@ -41,6 +41,7 @@ class Interrupted(Exception):
 def in_option_words(message: str) -> str:
     """Return a message of the library with its arguments named as on the command line, on one line."""
     message = _READING.sub(r"--\1 ", message)
+    message = re.sub(r"(?<=pass |heck )delimiter\b", "--delimiter", message).replace("scale=True", "--scale")
     return " ".join(_ARGUMENT.sub(lambda found: OPTIONS[found[1]], message).split())
 
 

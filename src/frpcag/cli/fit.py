@@ -35,6 +35,7 @@ from frpcag.cli.tables import describe_table, read_input
 from frpcag.data import Table as DataTable
 from frpcag.insight import outlier_shares
 from frpcag.linalg.spreads import column_units
+from frpcag.report.cells import count_of
 
 
 def fit(
@@ -69,13 +70,13 @@ def fit(
         typer.Option(
             parser=options.parse_feature_shape,
             metavar="HxW",
-            help="Rows are images of this size: draw them; needed for --feature-graph grid.",
+            help="Rows are images of this size: draws them; --feature-graph grid needs it.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
     clusters: Annotated[
         int | None,
-        typer.Option(min=1, help="Label the samples, in this many clusters.", rich_help_panel=options.MODEL),
+        typer.Option(min=1, help="Also find this many clusters of samples.", rich_help_panel=options.MODEL),
     ] = None,
     n_components: Annotated[
         Any,
@@ -91,22 +92,24 @@ def fit(
     gamma1: Annotated[Any, options.gamma_option("Weight of the sample graph.")] = "auto",
     gamma2: Annotated[Any, options.gamma_option("Weight of the feature graph.")] = "auto",
     neighbors: Annotated[
-        int, typer.Option(min=1, help="Neighbours of a node in both graphs.", rich_help_panel=options.MODEL)
+        int, typer.Option(min=1, help="Neighbours of each node, in both graphs.", rich_help_panel=options.MODEL)
     ] = 10,
     sample_graph: Annotated[
         options.SampleGraph,
-        typer.Option(help="How the samples are linked; none drops the term.", rich_help_panel=options.MODEL),
+        typer.Option(help="How to link the samples; none drops the term.", rich_help_panel=options.MODEL),
     ] = options.SampleGraph.auto,
     feature_graph: Annotated[
         options.FeatureGraph,
-        typer.Option(help="How the features are linked; grid is for pixels.", rich_help_panel=options.MODEL),
+        typer.Option(help="How to link the features; grid is for pixels.", rich_help_panel=options.MODEL),
     ] = options.FeatureGraph.auto,
     metric: options.Metric = options.MetricName.euclidean,
     laplacian: Annotated[
         options.Laplacian,
         typer.Option(help="normalized for clusters; combinatorial keeps levels.", rich_help_panel=options.MODEL),
     ] = options.Laplacian.normalized,
-    loss: Annotated[options.Loss, typer.Option(help="The data term.", rich_help_panel=options.MODEL)] = options.Loss.l1,
+    loss: Annotated[
+        options.Loss, typer.Option(help="Loss of the data term.", rich_help_panel=options.MODEL)
+    ] = options.Loss.l1,
     tol: Annotated[
         Any,
         typer.Option(
@@ -120,12 +123,12 @@ def fit(
     seed: Annotated[
         int,
         typer.Option(
-            min=0, max=2**32 - 1, help="Of k-means and the approximate search.", rich_help_panel=options.SOLVER
+            min=0, max=2**32 - 1, help="Seed of k-means and the approximate search.", rich_help_panel=options.SOLVER
         ),
     ] = 0,
     jobs: options.Jobs = None,
     backend: Annotated[
-        options.BackendName, typer.Option(help="Who does the arithmetic.", rich_help_panel=options.SOLVER)
+        options.BackendName, typer.Option(help="What computes the steps.", rich_help_panel=options.SOLVER)
     ] = options.BackendName.auto,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
@@ -183,7 +186,7 @@ def fit(
             estimator = FRPCAGClustering(
                 clusters, estimator.set_params(n_refine="auto"), random_state=seed, n_jobs=jobs
             )
-        with input_errors(file), collected_warnings() as notes:
+        with input_errors(file), collected_warnings(table.column_name) as notes:
             model = fit_or_partial(estimator, X)
         if model.status_ == INTERRUPTED:
             gap = f"a relative duality gap of {model.duality_gap_:.2g}"
@@ -304,7 +307,11 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
     for name in ("gamma1", "gamma2"):
         table.add_row(name, f"{record[name]:.4g}{' (auto)' if asked[name] == 'auto' else ''}")
     for name, graph in record["graphs"].items():
-        words = "none" if graph is None else f"{graph['method']}, {graph['n_edges']} edges, {graph['laplacian']}"
+        words = (
+            "none"
+            if graph is None
+            else f"{graph['method']}, {count_of(graph['n_edges'], 'edge')}, {graph['laplacian']}"
+        )
         table.add_row(f"graph of {name}", words)
     if labels is not None:
         sizes = np.bincount(labels)

@@ -63,7 +63,7 @@ class Loss(StrEnum):
 
 
 class BackendName(StrEnum):
-    """Who does the arithmetic."""
+    """What computes the steps."""
 
     auto = "auto"
     numpy = "numpy"
@@ -119,23 +119,21 @@ def check_feature_shape(feature_shape: tuple[int, int] | None, n_features: int, 
 
 File = Annotated[Path, typer.Argument(help="csv, tsv, parquet, h5ad, npy, npz, mat or h5; samples in rows.")]
 Key = Annotated[
-    str | None, typer.Option(help="Which array of an npz, mat or h5 file that holds several.", rich_help_panel=DATA)
+    str | None, typer.Option(help="Name of the array, if an npz, mat or h5 file holds several.", rich_help_panel=DATA)
 ]
 # How a table is read; frpcag.cli.tables.read_input takes all of them.
 Columns = Annotated[
     str | None,
-    typer.Option(metavar="A,B", help="Feed in these columns only (names, or numbers from 1).", rich_help_panel=DATA),
+    typer.Option(metavar="A,B", help="Use only these columns (names, or numbers from 1).", rich_help_panel=DATA),
 ]
-Drop = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Leave these columns out altogether.", rich_help_panel=DATA)
-]
+Drop = Annotated[str | None, typer.Option(metavar="A,B", help="Leave these columns out.", rich_help_panel=DATA)]
 Id = Annotated[
     str | None, typer.Option("--id", metavar="A", help="The column that names the rows.", rich_help_panel=DATA)
 ]
 Missing = Annotated[
     str | None,
     typer.Option(
-        metavar="WORDS", help='What stands for "no value" beside empty cells and NA: "?,-999".', rich_help_panel=DATA
+        metavar="WORDS", help='More words for "no value", besides empty cells and NA: "?,-999".', rich_help_panel=DATA
     ),
 ]
 Delimiter = Annotated[
@@ -143,17 +141,17 @@ Delimiter = Annotated[
     typer.Option(
         parser=parse_delimiter,
         metavar="C",
-        help="Between the cells of a text file; found by default. tab and space are understood.",
+        help="What separates the cells of a text file (also tab or space); found by default.",
         rich_help_panel=DATA,
     ),
 ]
 Decimal = Annotated[str | None, typer.Option(metavar=".|,", help="Decimal mark of a text file.", rich_help_panel=DATA)]
 Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of a text file; utf-8 by default.", rich_help_panel=DATA)
+    str | None, typer.Option(metavar="NAME", help="Encoding of a text file; utf-8 by default.", rich_help_panel=DATA)
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(help="Folder to make; frpcag-run-<name of the input> by default.", rich_help_panel=OUTPUT),
+    typer.Option(help="Folder to write; frpcag-run-<name of the input> by default.", rich_help_panel=OUTPUT),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run.", rich_help_panel=OUTPUT)]
 Quiet = Annotated[
@@ -168,7 +166,7 @@ Jobs = Annotated[
 Metric = Annotated[
     MetricName,
     typer.Option(
-        help="What makes samples neighbours; l1 and truncated resist gross errors, auto takes what predicts best.",
+        help="Distance between samples; l1 and truncated resist gross errors, auto takes the best predictor.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite, log
 from typing import TYPE_CHECKING
@@ -94,15 +95,20 @@ def share_done(first: float, gap: float, tol: float) -> float:
 
 
 @contextmanager
-def collected_warnings() -> Iterator[list[str]]:
-    """Give a list that holds, after the block, what the library warned of, one line each."""
+def collected_warnings(column_name: Callable[[int], str] | None = None) -> Iterator[list[str]]:
+    """Give a list that holds, after the block, what the library warned of, one line each.
+
+    ``column_name`` tells what a column is called of which the library knows the number, from 0.
+    """
     lines: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("always", RuntimeWarning)
         yield lines
-    lines += dict.fromkeys(in_option_words(str(warning.message)) for warning in caught)
+    told = dict.fromkeys(in_option_words(str(warning.message)) for warning in caught)
+    name = column_name or (lambda j: f"column {j}")
+    lines += [re.sub(r"\bcolumn (\d+)", lambda found: name(int(found[1])), line) for line in told]
 
 
 def print_warnings(lines: list[str]) -> None:

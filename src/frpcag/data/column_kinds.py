@@ -19,6 +19,7 @@ _DATE = re.compile(
 )
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp][Mm])?")
 _WITH_UNIT = re.compile(r"[$€£]? ?[-+]?\d[\d.,' ]* ?([A-Za-z%°µ$€£][^\d]{0,8})?")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?|[-+]?\d{1,3}([.' ]\d{3})+(,\d*)?")
 _COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 _TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _ID_NAME = re.compile(r"(|id|.*[_ ]id|.*[a-z]I[dD]|index|unnamed: 0|uuid|row|row_?number|nr|no\.?|#)")
@@ -96,8 +97,9 @@ class Kind:
     Parameters
     ----------
     word : str
-        ``"numbers"``, ``"dates"``, ``"times of day"``, ``"truth values"``, ``"numbers with units"``, ``"categories"``,
-        ``"text"``, ``"nothing"`` or ``"mixed"``, which is numbers with foreign cells among them.
+        ``"numbers"``, ``"dates"``, ``"times of day"``, ``"truth values"``, ``"numbers with units"``, ``"numbers with
+        marks between the thousands"``, ``"categories"``, ``"text"``, ``"nothing"`` or ``"mixed"``, which is numbers
+        with foreign cells among them.
     values : ndarray of shape (n_samples,) or None
         The numbers, NaN where a cell is missing; 0 and 1 for truth values.
     example : str
@@ -144,6 +146,8 @@ def kind_of_cells(cells: Sequence[str], numbers: NumberFormat) -> Kind:
         if {word.lower() for word in words} <= set(_TRUTH):
             values = np.array([_TRUTH.get(cell.strip().lower(), np.nan) for cell in cells])
             return Kind("truth values", values, example=example, row=row)
+        if all(_THOUSANDS.fullmatch(word) for word in words):
+            return Kind("numbers with marks between the thousands", example=example, row=row)
         if all(_WITH_UNIT.fullmatch(word) for word in words):
             return Kind("numbers with units", example=example, row=row)
     return Kind(_text_or_categories(len(set(words)), len(words)), example=example, row=row)

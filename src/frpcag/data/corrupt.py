@@ -1,4 +1,4 @@
-"""Corruptions put into clean data: block occlusions, missing pixels, salt and pepper."""
+"""Corruptions for clean data: block occlusions, missing pixels, salt and pepper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def block_occlusion(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        One image a row, left untouched.
+        One image per row; not changed.
     shape : tuple of int (h, w)
         Size of an image; ``h * w`` is ``n_features``.
     fraction : float in [0, 1]
@@ -31,9 +31,9 @@ def block_occlusion(
         size nearest to that share, at least one pixel unless ``fraction`` is 0. The paper takes
         0.15, 0.25 and 0.4.
     value : float, default=0
-        What the block is filled with; NaN marks the pixels as missing.
+        Value of the block; NaN marks the pixels as missing.
     random_state : int, RandomState or None, default=None
-        Seeds the places of the blocks, which are uniform and independent.
+        Seed of the positions of the blocks, which are uniform and independent.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def missing_pixels(X: Any, fraction: float, *, value: float = 0, random_state: A
         ``round(fraction * n_features)`` entries of each row are replaced. The paper
         (Shahid et al. 2016, Results) takes 0.1 to 0.4.
     value : float, default=0
-        What they become; NaN marks them as missing.
+        Their new value; NaN marks them as missing.
     random_state : int, RandomState or None, default=None
         Seeds the choice.
 

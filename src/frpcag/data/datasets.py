@@ -32,7 +32,7 @@ def load_dataset(name: str, *, data_home: str | os.PathLike | None = None) -> Bu
         One of :data:`DATASETS`. ``"digits"`` comes with scikit-learn; every other name is the file
         ``name.npz`` in the data folder.
     data_home : path or None, default=None
-        The data folder; by default the one the environment variable ``FRPCAG_DATA`` points at.
+        The data folder; by default the environment variable ``FRPCAG_DATA`` names it.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def load_dataset(name: str, *, data_home: str | os.PathLike | None = None) -> Bu
 
 
 def list_datasets(*, data_home: str | os.PathLike | None = None) -> list[str]:
-    """Return the names that :func:`load_dataset` can load here and now.
+    """Return the names that :func:`load_dataset` can load on this machine.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def make_low_rank_on_graphs(
     X : ndarray of shape (n_samples, n_features)
         What is observed.
     clean : ndarray of shape (n_samples, n_features)
-        The same without noise and outliers.
+        The matrix without noise and outliers.
     labels : ndarray of int of shape (n_samples,)
         The cluster of each sample.
 

@@ -55,7 +55,12 @@ def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
         if np.isfinite(X.sum()):  # one pass, no array of flags: the usual case
             return X
     entries = X.data if sparse.issparse(X) else X
-    refuse_infinite(int(np.isinf(entries).sum()))
+    infinite, names = np.isinf(entries), getattr(estimator, "feature_names_in_", None)
+    column = ""
+    if names is not None and infinite.any():
+        first = X.indices[infinite] if sparse.issparse(X) else np.argwhere(infinite)[:, 1]
+        column = repr(str(names[int(first[0])]))
+    refuse_infinite(int(infinite.sum()), column)
     missing = np.isnan(X.toarray() if sparse.issparse(X) else X)
     for what, axis in (("row", 1), ("column", 0)):
         if reset or what == "row":
@@ -82,10 +87,11 @@ def check_shape(estimator: Any, shape: tuple[int, ...], dtype: Any = None) -> No
         check_array(empty, ensure_min_samples=2, estimator=estimator)
 
 
-def refuse_infinite(count: int) -> None:
-    """Raise ValueError if any entry is infinite."""
+def refuse_infinite(count: int, column: str = "") -> None:
+    """Raise ValueError if any entry is infinite; ``column`` is the name of the column of the first one."""
     if count:
-        raise ValueError(f"X has {count} infinite entries; replace them or mark them as missing with NaN.")
+        where = f", the first in column {column}" if column else ""
+        raise ValueError(f"X has {count} infinite entries{where}; replace them or mark them as missing with NaN.")
 
 
 def refuse_lost(what: str, lost: Any, *, names: Any = None) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from frpcag.cells.overwritten import Overwriting, find_overwriting, judged_rows
-from frpcag.cells.repeats import MOST_RATE
 from frpcag.graphs.anchors import Anchors
 from frpcag.graphs.metric import EUCLIDEAN
 from frpcag.labels.choose import unit_rows
@@ -66,17 +65,11 @@ def take(dx: Any, rows: Array) -> Array:
     return np.asarray(dx[rows].compute())
 
 
-def without_overwritten(dx: Any, *, shape: tuple[int, int] | None) -> Any:
-    """Return a Dask array in which cells that one value overwrote are missing; itself where there are none."""
-    some = take(dx, judged_rows(len(dx)))
-    if some.dtype.kind != "f":
-        some = some.astype(np.float64)
+def blocks_without_overwritten(dx: Any, *, shape: tuple[int, int] | None) -> Any:
+    """Return a Dask array with overwritten cells missing; itself where there are none."""
+    some = _floats(take(dx, judged_rows(len(dx))))
     rule = find_overwriting(some, shape=shape)
-    marked = rule.mark(some)
-    if not rule.repeats or marked.mean() > MOST_RATE:
-        return dx
-    left = (~np.isnan(some) & ~marked).any(axis=0)
-    return dx.map_blocks(_marked, rule=rule, left=left, dtype=some.dtype)
+    return dx.map_blocks(_applied, rule=rule, dtype=some.dtype) if rule.repeats else dx
 
 
 def carried(dx: Any, low_rank: Any, space: Space, anchors: Array, labels: Array) -> Array:
@@ -106,9 +99,9 @@ def _nearest_labels(X: Array, U: Array, space: Space, search: Anchors, labels: A
     return labels[search.nearest(space.points(X, U), 1)[0][:, 0]]
 
 
-def _marked(rows: Array, rule: Overwriting, left: Array) -> Array:
-    rows = rows.astype(rows.dtype if rows.dtype.kind == "f" else np.float64)
-    marked = rule.mark(rows) & left
-    marked[~(~np.isnan(rows) & ~marked).any(axis=1)] = False
-    rows[marked] = np.nan
-    return rows
+def _applied(rows: Array, rule: Overwriting) -> Array:
+    return rule.applied(_floats(rows))
+
+
+def _floats(rows: Array) -> Array:
+    return rows if rows.dtype.kind == "f" else rows.astype(np.float64)

@@ -117,7 +117,7 @@ class CellRounds:
         self.scattered = False
         self.one_value = largest_atom(self.given, observed) > ATOM
         name, W2 = next(iter(self.feature_graphs.items()))
-        # Only a grid tells which features lie side by side; alike columns are no witnesses of each other.
+        # Only a grid tells which features lie side by side; similar columns are not evidence for each other.
         self.W2 = W2 if name.startswith("grid") else None
         self.judge = Judge(X, observed, self.folds, W2, "l1", self.rng, n_jobs=self.n_jobs)
         self.repeats = self._accepted_repeats()

@@ -1,4 +1,4 @@
-"""U, labels and masks in, numbers out."""
+"""Scores: clean parts, labels and masks compared with the truth."""
 
 from frpcag.evaluate.clustering import clustering_error, clustering_scores
 from frpcag.evaluate.foreground import best_threshold, mask_scores

@@ -1,4 +1,4 @@
-"""Labels against labels: the clustering error of the paper, and two companions."""
+"""Labels compared with the truth: the clustering error of the paper, and two other scores."""
 
 from __future__ import annotations
 

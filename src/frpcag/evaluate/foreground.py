@@ -8,14 +8,14 @@ import numpy as np
 
 Array = np.ndarray
 
-# What a mask of the truth holds where nobody knows, such as the rim of an object.
+# Value of a truth mask where the truth is unknown, such as the rim of an object.
 IGNORE = 255
 # Thresholds tried between 0 and the largest score.
 _LEVELS = 4096
 
 
 def mask_scores(mask: Any, truth: Any) -> dict[str, float]:
-    """Score the pixels a mask calls foreground, counted over all frames together.
+    """Score the foreground pixels of a mask, counted over all frames together.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def mask_scores(mask: Any, truth: Any) -> dict[str, float]:
     -------
     dict
         ``"precision"`` (share of the pixels found that are foreground), ``"recall"`` (share of the foreground that is
-        found) and ``"f1"``. A share of nothing counts as 1: no claim, no mistake.
+        found) and ``"f1"``. If there is nothing to count, a share is 1.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def mask_scores(mask: Any, truth: Any) -> dict[str, float]:
 
 
 def best_threshold(score: Any, truth: Any) -> dict[str, float]:
-    """Return the threshold of a score with the best F1, and what it reaches: what a perfect mask rule would get.
+    """Return the threshold of a score with the best F1, and the scores that it reaches: the limit for any rule.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Recovered matrices against the truth: how close U is to the clean data, how well S finds the outliers."""
+"""Recovered matrices compared with the truth: how close U is to the clean data, how well S finds the outliers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def relative_error(U: Any, clean: Any) -> float:
     Parameters
     ----------
     U : array-like of shape (n_samples, n_features)
-        What was recovered.
+        The recovered matrix.
     clean : array-like of shape (n_samples, n_features)
         The truth; not all zero.
 
     Returns
     -------
     float
-        0 for a perfect recovery; accumulated in float64 whatever the dtype.
+        0 for a perfect recovery. Sums are in float64 for every dtype.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def relative_error(U: Any, clean: Any) -> float:
 
 
 def outlier_scores(S: Any, mask: Any, *, threshold: float | None = None) -> dict[str, float]:
-    """Score the corrupted entries that ``S`` points at, ``|S| > threshold``, against the true ones.
+    """Compare the entries that ``S`` detects, ``|S| > threshold``, with the truly corrupted ones.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def outlier_scores(S: Any, mask: Any, *, threshold: float | None = None) -> dict
     -------
     dict
         ``"precision"`` (share of the detected entries that are corrupted), ``"recall"`` (share of the
-        corrupted entries that are detected), ``"f1"``, and the ``"threshold"`` used. A share of nothing
-        counts as 1: no claim, no mistake.
+        corrupted entries that are detected), ``"f1"``, and the ``"threshold"`` used. If there is
+        nothing to count, a share is 1.
 
     Examples
     --------

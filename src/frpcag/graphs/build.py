@@ -1,4 +1,4 @@
-"""The one entry point to graphs: data, a grid, an adjacency or a neighbour transformer in, a Graph out."""
+"""The entry point to graphs: it makes a Graph from data, a grid, an adjacency or a neighbour transformer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def build_graph(
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Any:
-    """Build the graph of the samples or of the features of ``X`` (Shahid et al. 2016, Sec. III).
+    """Build the graph of the samples or of the features of ``X`` (Shahid et al. 2016).
 
     Parameters
     ----------
@@ -93,10 +93,10 @@ def build_graph(
         ones up, down, left and right), a symmetric matrix of weights, an object with the interface of
         `sklearn.neighbors.KNeighborsTransformer`, or a Graph, which is returned as it is.
     metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
-        What the nearest nodes are near by. "l1" sums the absolute differences, "truncated" sums them up to a bound
-        each, twice the mean absolute deviation: gross errors of single entries then hardly choose the neighbours.
-        "auto" takes the one whose neighbours predict the entries best, on at most 2000 nodes. Grids, adjacencies and
-        transformers have their own.
+        Distance between nodes. "l1" sums the absolute differences. "truncated" also sums them, each at most twice the
+        mean absolute deviation, so gross errors of single entries hardly affect the neighbours. "auto" takes the one
+        whose neighbours predict the entries best, on at most 2000 nodes. Grids, adjacencies and transformers have
+        their own.
     sigma : float or "auto", default="auto"
         Width of the Gaussian weights ``exp(-d^2 / sigma^2)``. "auto" is the mean length of the edges.
     weights : {"gaussian", "binary"}, default="gaussian"
@@ -116,8 +116,8 @@ def build_graph(
 
     Notes
     -----
-    Being a nearest neighbour is not mutual; the paper leaves open how to make the weights symmetric, and we take
-    ``(A + A') / 2``. No edge weighs less than 1e-12, so that a point far from all others keeps its neighbours.
+    A node need not be a neighbour of its own neighbours. The paper does not say how it makes the weights symmetric; we
+    take ``(A + A') / 2``. No edge weighs less than 1e-12, so a point far from all others keeps its neighbours.
 
     Examples
     --------
@@ -168,10 +168,10 @@ def graph_from_weights(
     Parameters
     ----------
     A : sparse or dense array of shape (n_nodes, n_nodes)
-        Non-negative, finite, symmetric to rounding. Its diagonal is dropped, zeros are no edges.
+        Non-negative, finite, symmetric up to rounding. The diagonal is ignored; zeros are not edges.
     laplacian : {"normalized", "combinatorial"}, default="normalized"
     method : str, default="precomputed"
-        What the graph says of its origin.
+        The ``method`` attribute of the graph.
     n_nodes : int, optional
         The size ``A`` must have.
 

@@ -1,4 +1,4 @@
-"""Checks of what a user hands to the graphs, with messages that name the way out."""
+"""Checks of the arguments of graphs, with messages that say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph: weights, their Laplacian, and how they were found."""
+"""A graph: its weights, its Laplacian, and its origin."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Graph:
 
     @cached_property
     def lmax(self) -> float:
-        """An upper estimate of the largest eigenvalue of the Laplacian, a percent or so above it."""
+        """An upper estimate of the largest eigenvalue of the Laplacian, about one percent above it."""
         return largest_eigenvalue(self.laplacian)
 
     @property
@@ -79,12 +79,12 @@ class Graph:
         return self.weights.nnz // 2
 
     def edges_kept_by(self, other: Graph) -> float:
-        """Return the share of the edges that ``other``, a graph of the same nodes, has too; 1 without edges."""
+        """Return the share of the edges that ``other``, a graph of the same nodes, also has; 1 without edges."""
         shared = (self.weights != 0).multiply(other.weights != 0).nnz
         return shared / self.weights.nnz if self.weights.nnz else 1.0
 
     def to_scipy(self) -> sp.csr_array:
-        """Return a copy of the weights, for scikit-learn and others that take an adjacency."""
+        """Return a copy of the weights, for scikit-learn and other libraries that take an adjacency."""
         return self.weights.copy()
 
     def to_networkx(self) -> Any:
@@ -106,7 +106,7 @@ class Graph:
         return to_igraph(self.weights)
 
     def to_edge_index(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the edges as PyTorch Geometric has them: ``edge_index`` of shape (2, 2 n_edges), and their weights.
+        """Return the edges for PyTorch Geometric: ``edge_index`` of shape (2, 2 n_edges), and their weights.
 
         ``torch_geometric.data.Data(edge_index=torch.from_numpy(edge_index), edge_weight=torch.from_numpy(weight))``.
         """
@@ -115,19 +115,19 @@ class Graph:
     def distances(self, X: Any = None) -> sp.csr_array:
         """Return the lengths of the edges, for methods that take ``metric="precomputed"``.
 
-        Weights are similarities: near nodes have large ones. Such methods want the opposite.
+        Weights are similarities: they are large for near nodes. Such methods need the opposite.
 
         Parameters
         ----------
         X : array-like of shape (n_nodes, n_features), optional
-            The points: the result holds their Euclidean distances along the edges. Without them the distances come
-            from Gaussian weights, ``sigma * sqrt(-log w)``, in which an edge that only one of its ends counts among
-            its neighbours is longer than it is.
+            The points; the result holds their Euclidean distances along the edges. Without them the distances are
+            computed from Gaussian weights, ``sigma * sqrt(-log w)``. Edges that were found from one end only are then
+            longer than they really are.
 
         Returns
         -------
         csr_array of shape (n_nodes, n_nodes)
-            Zeros that are stored are edges of length zero.
+            Stored zeros are edges of length zero.
         """
         return edge_lengths(self.weights, self.sigma, X)
 

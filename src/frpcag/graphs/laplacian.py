@@ -67,7 +67,7 @@ def laplacian_rows(A: Any, degree: np.ndarray, *, normalized: bool) -> sp.csr_ar
 
 
 def build_laplacian(A: sp.csr_array, laplacian: str = "normalized") -> sp.csr_array:
-    """Return the Laplacian of a weighted graph (Shahid et al. 2016, Sec. III).
+    """Return the Laplacian of a weighted graph (Shahid et al. 2016).
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def build_laplacian(A: sp.csr_array, laplacian: str = "normalized") -> sp.csr_ar
 
     Notes
     -----
-    An isolated node has a zero row in both kinds: nothing is known about it, so nothing may pull at it. (The
-    formula would leave the 1 of ``I`` on its diagonal, which pulls the node towards zero.)
+    An isolated node has a zero row in both kinds, because its graph gives no information about it. (The formula would
+    leave the 1 of ``I`` on its diagonal, which pulls the node towards zero.)
 
     Examples
     --------

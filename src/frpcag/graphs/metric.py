@@ -1,4 +1,4 @@
-"""Distances between rows that gross errors cannot fool, and the choice between them without labels."""
+"""Distances between rows that are robust to gross errors, and a choice between them without labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which metric: the one whose neighbours predict the entries best. No label is looked at."""
+"""The choice of the metric: the one whose neighbours predict the entries best. It uses no labels."""
 
 from __future__ import annotations
 

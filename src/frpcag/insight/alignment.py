@@ -98,7 +98,7 @@ def vector_alignment(W: Array, Sigma: Array, basis: Array) -> Array:
 
 
 def shape_interaction(W: Array) -> Array:
-    """Return the shape interaction matrix ``W W'`` of samples (Ji et al. 2015; Shahid et al. 2016, Sec. V-C).
+    """Return the shape interaction matrix ``W W'`` of samples (Ji et al. 2015; Shahid et al. 2016).
 
     Parameters
     ----------

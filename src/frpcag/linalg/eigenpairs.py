@@ -1,4 +1,4 @@
-"""The lowest eigenpairs of a Laplacian: always an answer, whatever the graph, in bounded time."""
+"""The lowest eigenpairs of a Laplacian: an answer for every graph, in bounded time."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def low_eigenpairs(
 
     Notes
     -----
-    Every connected component is solved by itself, since an eigenvector lives on one of them; of equal eigenvalues that
-    of the larger component comes first. Small components are solved densely. Others go through a block Krylov method
-    with restarts; blocks find eigenvalues that come several times, as those of a square grid do. Its operator is a
-    Chebyshev filter, ``O(nnz(L) k)`` a product. Up to 3500 nodes, where weights of very different size make that slow,
-    the inverse of the slightly shifted Laplacian takes over. The number of products is bounded. Where the bound is met
-    first, the best vectors of the subspace found are returned: their residuals may then exceed a millionth.
+    Each connected component is solved on its own, since every eigenvector belongs to one component. For equal
+    eigenvalues, the larger component comes first. Small components use a dense solver. Others use a block Krylov
+    method with restarts; blocks find multiple eigenvalues, such as those of a square grid. Its operator is a Chebyshev
+    filter, ``O(nnz(L) k)`` per product. Up to 3500 nodes, if weights of very different size make that slow, it uses the
+    inverse of the slightly shifted Laplacian. The number of products is bounded. If the bound is reached, the best
+    vectors so far are returned; their residuals may then exceed a millionth.
 
     Examples
     --------

@@ -63,6 +63,70 @@ def localize(rows: sp.csr_array, bounds: Array, block: int, null: Array | None =
     return LocalGraph(L, needs, np.ones(n) if null is None else null)
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A run of blocks, the part of a matrix on one worker, among all of them.
+
+    Attributes
+    ----------
+    index : int
+        Which run it is.
+    sizes, heights : ndarray of shape (n_blocks,)
+        Rows of every block of the matrix, and rows that it takes in the arrays of a worker, padding included.
+    firsts : ndarray of shape (n_runs + 1,)
+        First block of every run, and the number of blocks.
+    """
+
+    index: int
+    sizes: Array
+    heights: Array
+    firsts: Array
+
+    @property
+    def blocks(self) -> range:
+        """Blocks of this run."""
+        return range(int(self.firsts[self.index]), int(self.firsts[self.index + 1]))
+
+    @property
+    def tops(self) -> Array:
+        """First row of every block over all runs, padding included, and the number of rows."""
+        return np.concatenate([[0], np.cumsum(self.heights)]).astype(np.int64)
+
+    @property
+    def rows(self) -> list[slice]:
+        """Rows of the blocks of this run in its arrays, without their padding."""
+        starts = self.tops[self.blocks.start : self.blocks.stop] - self.tops[self.blocks.start]
+        sizes = self.sizes[self.blocks.start : self.blocks.stop]
+        return [slice(int(a), int(a + n)) for a, n in zip(starts, sizes, strict=True)]
+
+
+def join_graphs(parts: Sequence[LocalGraph], cut: Cut) -> tuple[sp.csr_array, dict[int, Array]]:
+    """Return the rows of a run of blocks as one matrix, and the rows that it needs of every other run.
+
+    Columns are the run's own rows, padding included, then the rows needed, run by run. The entries of a row stay in the
+    order of all rows of the matrix: their sums are the same however blocks are dealt to workers.
+    """
+    tops, ends = cut.tops, cut.tops[cut.firsts]
+    first, last = ends[cut.index], ends[cut.index + 1]
+    columns, data, counts = [], [], []
+    for block, part in zip(cut.blocks, parts, strict=True):
+        own = tops[block] + np.arange(part.rows.shape[0])
+        place = np.concatenate([own, *(tops[j] + rows for j, rows in part.needs.items())])
+        L = sp.csr_array((part.rows.data, place[part.rows.indices], part.rows.indptr), (len(own), int(tops[-1])))
+        L = L.sorted_indices()
+        columns.append(L.indices.astype(np.int64))
+        data.append(L.data)
+        counts.append(np.pad(np.diff(L.indptr), (0, int(cut.heights[block]) - len(own))))
+    at, n = np.concatenate(columns), int(last - first)
+    inside = (at >= first) & (at < last)
+    outside = np.unique(at[~inside])
+    local = np.where(inside, at - first, n + np.searchsorted(outside, at)).astype(np.int32)
+    ptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+    owner = np.searchsorted(ends, outside, side="right") - 1
+    needs = {int(j): outside[owner == j] - ends[j] for j in np.unique(owner)}
+    return sp.csr_array((np.concatenate(data), local, ptr), shape=(n, n + len(outside))), needs
+
+
 class Halo:
     """Which rows each block needs from the others; the lists of rows stay on the workers."""
 

@@ -10,11 +10,13 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from frpcag.baselines import BASELINES, preprocess
-from frpcag.estimators.clustering import FRPCAGClustering
+from frpcag.estimators.clustering import NEIGHBORS, FRPCAGClustering
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout import regularization_path
 from frpcag.evaluate import clustering_error
 from frpcag.graphs import Graph, build_graph
+from frpcag.labels import LABELLERS, cloud_of, label
+from frpcag.labels.choose import unit_rows
 from frpcag.linalg.factorize import gram_svd
 from frpcag.paper.grid import (
     BETAS,
@@ -25,7 +27,9 @@ from frpcag.paper.grid import (
     GAMMAS,
     GRAPH_TYPES,
     GRAPH_WEIGHTS,
+    LABELLER_ROWS,
     LOW_RANK_COMPONENTS,
+    ON_UNIT_W,
     SPARSE_WEIGHTS,
     LabelledSet,
     corrupt,
@@ -53,16 +57,21 @@ def measure(cell: dict) -> tuple[dict, dict]:
     record : dict
         ``tries``: parameters with the smallest and mean error of ten runs of k-means; ``best``: the try of the
         smallest error, with its scores. A model without parameters has one try. FRPCAG(A) is tried on U and, under
-        ``best_on_W``, on its first principal components W: the paper names both and reports one.
+        ``best_on_W``, on its first principal components W: the paper names both and reports one. Of `ON_UNIT_W` the
+        best alone is kept, of `LABELLER_ROWS` error, mutual information and Rand index of each.
     arrays : dict
         Empty.
     """
     data = load_set(cell["data"])
     X, hit = corrupt(data.X, data.shape, cell["corruption"])
+    if cell["model"] == LABELLER_ROWS:
+        return {"labellers": labeller_scores(X, data)}, {}
     tries = [
         {"params": params, **scores(labels, data.y)}
         for params, labels in label_tries(cell["model"], X, hit, data, n_neighbors=cell.get("n_neighbors", 10))
     ]
+    if cell["model"] == ON_UNIT_W:
+        return {"best": best_of(tries), "n_tries": len(tries)}, {}
     kept = [{key: one[key] for key in ("params", "error_min", "error_mean")} for one in tries]
     if cell["model"] not in GRAPH_TYPES:
         return {"best": best_of(tries), "tries": kept}, {}
@@ -108,6 +117,23 @@ def label_tries(
         yield from ((params, kmeans_runs(points, k)) for params, points in tries)
 
 
+def labeller_scores(X: Array, data: LabelledSet) -> dict[str, list[float]]:
+    """Return error, mutual information and Rand index of every labeller on U and on W, without labels, one run each."""
+    k = data.n_classes
+    model = FRPCAGClustering(k, assign="linkage", random_state=0, n_jobs=1).fit(X)
+    fit = model.estimator_
+    U = (fit.low_rank_ - fit.center_) / fit.scale_
+    W = gram_svd(U - U.mean(axis=0), min(2 * k, *X.shape), random_state=0)[0]
+    found = {}
+    for name, points in (("W", unit_rows(W)), ("U", low_rank_points(U))):
+        cloud = cloud_of(points, n_neighbors=NEIGHBORS, random_state=0, n_jobs=1)
+        for labeller in LABELLERS:
+            labels = label(labeller, cloud, k, random_state=0)
+            measured = scores([labels], data.y)
+            found[f"{labeller}, {name}"] = [measured[key] for key in ("error_mean", "nmi_mean", "ari_mean")]
+    return found
+
+
 def kmeans_runs(points: Array, n_clusters: int) -> list[Array]:
     """Return the labels of ten runs of k-means from one start each."""
     return [KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(points) for seed in range(N_RUNS)]
@@ -115,6 +141,13 @@ def kmeans_runs(points: Array, n_clusters: int) -> list[Array]:
 
 def points_tries(model: str, X: Array, *, is_image: bool = True, n_neighbors: int = 10) -> Iterator[tuple[dict, Array]]:
     """Yield the parameters of each try of a model of the paper and the points that k-means labels."""
+    if model == ON_UNIT_W:
+        for params, U in low_rank_tries("FRPCAG(A)", X, is_image=is_image, n_neighbors=n_neighbors):
+            W, _, _ = gram_svd(U - U.mean(axis=0), min(LOW_RANK_COMPONENTS[-1], *X.shape), random_state=0)
+            for c in LOW_RANK_COMPONENTS:
+                if c <= W.shape[1]:
+                    yield {**params, "n_components": c}, unit_rows(W[:, :c])
+        return
     if model in GRAPH_TYPES:
         for params, U in low_rank_tries(model, X, is_image=is_image, n_neighbors=n_neighbors):
             yield params, low_rank_points(U)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from frpcag.paper import clustering, paper, speed, theory, videos
-from frpcag.paper.grid import CORRUPTIONS, GRAPH_TYPES, LABEL_FREE, PAPER_MODELS, clustering_cells
+from frpcag.paper.grid import (
+    CORRUPTIONS,
+    GRAPH_TYPES,
+    LABEL_FREE,
+    LABELLER_ROWS,
+    ON_UNIT_W,
+    PAPER_MODELS,
+    clustering_cells,
+)
 from frpcag.paper.run import Experiment, cell_key, read_records
 from frpcag.runtime.atomic import atomic_file
 
@@ -16,7 +24,7 @@ def _clustering_cells(smoke: bool) -> list[dict]:
     if not smoke:
         return clustering_cells()
     free = tuple(model for model in LABEL_FREE if not model.startswith("UMAP"))  # an extra of its own
-    return clustering_cells(("digits",), ("block25",), PAPER_MODELS + free)
+    return clustering_cells(("digits",), ("block25",), (*PAPER_MODELS, *free, LABELLER_ROWS, ON_UNIT_W))
 
 
 def _nuclear_cells(smoke: bool) -> list[dict]:

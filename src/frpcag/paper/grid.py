@@ -34,6 +34,10 @@ GRAPH_TYPES = {
     "FRPCAG(C)": ("approximate", "approximate"),
 }
 PAPER_MODELS = ("k-means", "NCut", "LE", "PCA", "GLPCA", "MMF", "NMF", "GNMF", "RPCA", "RPCAG", *GRAPH_TYPES)
+# Beyond the paper, parameters picked by labels all the same: k-means on rows of W scaled to length one, as NCut does.
+ON_UNIT_W = "FRPCAG(A), unit W"
+# Beyond the paper: every labeller on U and on W, nothing chosen by labels.
+LABELLER_ROWS = "labellers"
 # Beyond the paper: no parameter is chosen by labels. The last one is told which entries were hit.
 LABEL_FREE = ("spectral clustering", "UMAP + k-means", "FRPCAGClustering", "FRPCAGClustering, NaN")
 NONNEGATIVE = ("NMF", "GNMF")
@@ -127,7 +131,7 @@ def corrupt(X: Array, shape: tuple[int, int] | None, corruption: str) -> tuple[A
 def clustering_cells(
     sets: tuple[str, ...] = SETS,
     corruptions: tuple[str, ...] = CORRUPTIONS,
-    models: tuple[str, ...] = PAPER_MODELS + LABEL_FREE,
+    models: tuple[str, ...] = (*PAPER_MODELS, *LABEL_FREE, LABELLER_ROWS, ON_UNIT_W),
 ) -> list[dict]:
     """Return the cells of the clustering comparison, those that every table needs first.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from frpcag.paper.figures import NONE, cell_arrays, markdown_table, new_figure, percent, save
-from frpcag.paper.grid import LABEL_FREE, PAPER_MODELS
+from frpcag.paper.grid import LABEL_FREE, ON_UNIT_W, PAPER_MODELS
 from frpcag.paper.speed import PAPER_TIMES
 
 # Clustering errors of the paper on ORL by the number of neighbours, Sec. VII-C; alignment ratios, Sec. IV-A.
@@ -19,10 +19,10 @@ PAPER_ALIGNMENT = {"3": 0.97, "all": 0.82}
 
 def render_clustering(records: list[dict], folder: Path) -> str:
     """Return the table of errors, cell by cell, the share of cells that each model wins, and the label-free table."""
-    best = {(_cell_name(one), one["cell"]["model"]): one["best"] for one in records}
+    best = {(_cell_name(one), one["cell"]["model"]): one["best"] for one in records if "best" in one}
     best |= {(_cell_name(one), ON_W): one["best_on_W"] for one in records if "best_on_W" in one}
     names = list(dict.fromkeys(_cell_name(one) for one in records))
-    models = [model for model in (*PAPER_MODELS, ON_W) if any((name, model) in best for name in names)]
+    models = [model for model in (*PAPER_MODELS, ON_W, ON_UNIT_W) if any((name, model) in best for name in names)]
 
     def errors(name: str, key: str, of: Iterable[str]) -> dict[str, float]:
         return {model: best[name, model][key] for model in of if (name, model) in best}
@@ -44,13 +44,15 @@ def render_clustering(records: list[dict], folder: Path) -> str:
         "\nThe same parameters, mean error of the ten runs:\n",
         table("error_mean", models),
         _wins(names, lambda name: errors(name, "error_mean", models)),
+        _one_for_all(records),
         "\nNo labels anywhere. Mean error of ten runs of k-means on one embedding (k-means, UMAP), of five seeds\n"
         "(spectral clustering), or of the one run of FRPCAGClustering, which draws nothing here; the last model is\n"
         "told which entries were hit:\n",
         table("error_mean", ["k-means", *free]),
         _label_free_wins(names, lambda name: errors(name, "error_mean", ["k-means", *free])),
+        _labellers({_cell_name(one): one["labellers"] for one in records if "labellers" in one}),
     ]
-    _draw_errors(best, names, models, folder)
+    _draw_errors(best, names, [model for model in models if model != ON_UNIT_W], folder)
     return "\n".join(parts)
 
 
@@ -70,6 +72,7 @@ def _mean(values: Iterable[float | None]) -> str:
 def _wins(names: list[str], errors: Callable[[str], dict[str, float]]) -> str:
     """Return in words in how many of the cells FRPCAG has the smallest error."""
     ours = ("FRPCAG(A)", ON_W)
+    on_any = (*ours, ON_UNIT_W)
     whole = [found for name in names if set(ours) < set(found := errors(name))]
     if not whole:
         return "\nNo cell has every model yet.\n"
@@ -78,10 +81,15 @@ def _wins(names: list[str], errors: Callable[[str], dict[str, float]]) -> str:
     on_either = np.mean(
         [min(found[model] for model in ours) <= rival for found, rival in zip(whole, rivals, strict=True)]
     )
-    return (
+    said = (
         f"\nOf {len(whole)} cells, FRPCAG(A) with k-means on U has the smallest error, ties included, in "
-        f"{100 * on_U:.0f} %; with k-means on U or W, as labels choose, in {100 * on_either:.0f} %.\n"
+        f"{100 * on_U:.0f} %; with k-means on U or W, as labels choose, in {100 * on_either:.0f} %"
     )
+    if not any(ON_UNIT_W in found for found in whole):
+        return f"{said}.\n"
+    least = [min(found[model] for model in on_any if model in found) for found in whole]
+    on_three = np.mean([own <= rival for own, rival in zip(least, rivals, strict=True)])
+    return f"{said}; with rows of W scaled to length one as a third choice, in {100 * on_three:.0f} %.\n"
 
 
 def _label_free_wins(names: list[str], errors: Callable[[str], dict[str, float]]) -> str:
@@ -97,6 +105,47 @@ def _label_free_wins(names: list[str], errors: Callable[[str], dict[str, float]]
         f"{100 * np.mean(lead >= 0):.0f} %. Beside the best of the others in each cell it is {100 * lead.mean():.1f} "
         f"points better on average, and {max(-100 * lead.min(), 0):.1f} points worse at worst.\n"
     )
+
+
+def _one_for_all(records: list[dict]) -> str:
+    """Return what each model reaches with one set of parameters for all cells, the best one by labels."""
+    tries: dict[str, dict[str, list[float]]] = {}
+    for one in records:
+        for attempt in one.get("tries", ()) if one["cell"]["model"] in PAPER_MODELS else ():
+            model, params = one["cell"]["model"], attempt["params"]
+            if model.startswith("FRPCAG"):
+                model += ", W" if "n_components" in params else ", U"
+            said = ", ".join(f"{key} {value:g}" for key, value in params.items())
+            tries.setdefault(model, {}).setdefault(said, []).append(attempt["error_mean"])
+    most = max((len(errors) for of in tries.values() for errors in of.values()), default=0)
+    rows = []
+    for model, of in tries.items():
+        whole = {said: float(np.mean(errors)) for said, errors in of.items() if len(errors) == most}
+        if whole:
+            said = min(whole, key=whole.__getitem__)
+            rows.append((whole[said], [model, str(len(of)), said or NONE, percent(whole[said])]))
+    if len(rows) < 2:
+        return ""
+    title = f"\nOne set of parameters for all {most} cells, the best one by labels; mean error of the ten runs:\n"
+    table = markdown_table(["model", "sets tried", "best", "mean error"], [row for _, row in sorted(rows)])
+    return f"{title}\n{table}"
+
+
+def _labellers(found: dict[str, dict[str, list[float]]]) -> str:
+    """Return the table of the labellers: errors without labels, cell by cell, and their means."""
+    if not found:
+        return ""
+    of = list(next(iter(found.values())))
+    rows = []
+    for name, errors in found.items():
+        least = min(errors[one][0] for one in of)
+        rows.append([name, *(_bold(errors[one][0], least) for one in of)])
+    mean = ["mean of its cells", *(_mean(errors[one][0] for errors in found.values()) for one in of)]
+    said = (
+        "\nThe labellers one by one, without labels, one run each, on U and on W (two columns a cluster, rows of "
+        "length one) of the fit behind FRPCAGClustering:\n"
+    )
+    return "\n".join([said, markdown_table(["data, corruption", *of], [*rows, mean])])
 
 
 def _draw_errors(best: dict, names: list[str], models: list[str], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Run the cells of an experiment, one JSON record each; what is there already is not run again."""
+"""Run the cells of an experiment, one JSON record each; cells with a record do not run again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Experiment:
 
 
 def cell_key(cell: dict) -> str:
-    """Return one text for a cell, the same whatever the order of its entries."""
+    """Return one text for a cell, which does not depend on the order of its entries."""
     return json.dumps(cell, sort_keys=True)
 
 
@@ -132,7 +132,7 @@ def store_record(folder: Path, cell: dict, record: dict, arrays: dict[str, np.nd
 
 
 def end_with_parent() -> None:
-    """End this process when the one that started it is gone: a killed run leaves nobody computing."""
+    """End this process when its parent is gone, so that a killed run leaves no process behind."""
     parent = parent_process()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Arrays in, Axes out: each plot draws on the Axes it is given and returns it."""
+"""Plots: each takes arrays, draws on the Axes it is given, and returns it."""
 
 from frpcag.plots.alignment import plot_alignment, plot_graph_covariance, plot_shape_interaction
 from frpcag.plots.cell_map import plot_cell_map

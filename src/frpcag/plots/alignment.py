@@ -15,15 +15,15 @@ _RANGE_DB = 60.0
 
 
 def plot_graph_covariance(Gamma: Any, *, range_db: float = _RANGE_DB, ax: Axes | None = None) -> Axes:
-    """Draw ``Gamma = P' C P`` in decibels below its largest entry (Shahid et al. 2016, Figs. 2 and 3).
+    """Draw ``Gamma = P' C P`` in decibels below its largest entry (Shahid et al. 2016).
 
     Parameters
     ----------
     Gamma : array-like of shape (k, k)
-        Covariance in the basis of the feature graph, low frequencies first. A bright diagonal and a dark rest say that
-        graph and covariance have the same eigenvectors.
+        Covariance in the basis of the feature graph, low frequencies first. If only the diagonal is bright, graph and
+        covariance have the same eigenvectors.
     range_db : float, default=60
-        Entries this far below the largest, and zeros, are all drawn alike.
+        Entries this far below the largest, and zeros, all get the darkest colour.
     ax : Axes or None, default=None
         Where to draw; a new one by default.
 
@@ -33,7 +33,7 @@ def plot_graph_covariance(Gamma: Any, *, range_db: float = _RANGE_DB, ax: Axes |
 
     Notes
     -----
-    ``20 log10 |Gamma|``. The paper does not say which factor its decibels have.
+    ``20 log10 |Gamma|``. The paper (Figs. 2 and 3) does not say which factor its decibels have.
 
     Examples
     --------
@@ -123,7 +123,8 @@ def plot_alignment(A: Any, *, vectors: str = "W", basis: str = "Q", ax: Axes | N
 
     Notes
     -----
-    Sizes are drawn as a share of the largest, on a square-root scale: the first singular value would hide the rest.
+    Sizes are drawn as a share of the largest, on a square-root scale, so that the first singular value does not hide
+    the rest.
 
     Examples
     --------

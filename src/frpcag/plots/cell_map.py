@@ -43,24 +43,24 @@ def plot_cell_map(
     sample_names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the cells that are probably wrong, samples down and features across, red where too high, blue where too low.
+    """Draw the cells that are probably wrong: rows are samples, columns features; red is too high, blue too low.
 
     Parameters
     ----------
     deviation : array-like of shape (n_samples, n_features)
-        Value minus prediction, ``deviation_`` of a :class:`~frpcag.RobustGraphCleaner`; NaN where a value is missing,
-        which is drawn grey.
+        Value minus prediction, ``deviation_`` of a :class:`~frpcag.RobustGraphCleaner`. NaN marks a missing value and
+        is drawn grey.
     probability : array-like of shape (n_samples, n_features)
-        That a cell is wrong, ``outlier_probability_``.
+        Probability that each cell is wrong, ``outlier_probability_``.
     scale : array-like of shape (n_features,), optional
-        Typical size of each feature, by which its deviations are divided; by default none is.
+        Unit of each feature; its deviations are divided by it. By default they are not divided.
     threshold : float, default=0.5
         Cells with a probability above this are drawn.
     order : {"similarity", "given"}, default="similarity"
         "similarity" puts samples that are wrong in the same features side by side, and features that are wrong in the
         same samples; those without a wrong cell come last.
     feature_names, sample_names : sequence of str, optional
-        Written along the axes: all of them while they are legible, else those with the most wrong cells. Numbers by
+        Labels of the axes: all names if they are legible, otherwise those with the most wrong cells. Numbers by
         default.
     ax : Axes or None, default=None
         Where to draw; a new one by default.
@@ -71,8 +71,8 @@ def plot_cell_map(
 
     Notes
     -----
-    A table with more cells than the figure has dots is reduced: each dot shows the largest deviation of its cells, so
-    that a single wrong cell is seen. The colour scale is symmetric and ends at the 95th percentile of the sizes shown.
+    If the table has more cells than the figure has dots, each dot shows the largest deviation of its cells, so a single
+    wrong cell stays visible. The colour scale is symmetric and ends at the 95th percentile of the sizes shown.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _and_the_rest(first: Array, size: int) -> Array:
 
 
 def _co_clustered(wrong: Array) -> tuple[Array, Array]:
-    """Return orders in which rows and columns with common flags are near: Dhillon (2001), by power iteration."""
+    """Return orders that put rows and columns with common flags near each other: Dhillon (2001), by power iteration."""
     import scipy.sparse as sp
 
     A = sp.csr_array(wrong, dtype=float)

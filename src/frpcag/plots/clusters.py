@@ -21,7 +21,7 @@ def plot_embedding(Z: Any, labels: Any = None, *, ax: Axes | None = None) -> Axe
     Z : array-like of shape (n_samples, n_components)
         The embedding; a single column is drawn against the number of the sample.
     labels : array-like of shape (n_samples,) or None, default=None
-        Clusters or classes, named in a legend when they are ten at most. The label -1 is grey.
+        Clusters or classes. Up to ten get a legend. The label -1 is grey.
     ax : Axes or None, default=None
         Where to draw; a new one by default.
 
@@ -73,12 +73,12 @@ def _look(number: int, value: Any) -> dict[str, Any]:
 
 
 def plot_cluster_counts(counts: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the gaps of the spectrum as bars, the scores of the numbers that were looked at as points, the best filled.
+    """Draw the gaps of the spectrum as bars and the scores of the numbers tried as points, the best one filled.
 
     Parameters
     ----------
     counts : dict of str to array-like
-        ``n_clusters``, ``gap`` and ``score``, NaN where it was not looked at: ``FRPCAGClustering.counts_``.
+        ``FRPCAGClustering.counts_``: ``n_clusters``, ``gap`` and ``score``; the score is NaN for numbers not tried.
     ax : Axes or None, default=None
         Where to draw; a new one by default.
 

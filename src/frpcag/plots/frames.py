@@ -25,7 +25,7 @@ def plot_image_grid(
     signed: Collection[str] = ("S",),
     figure: FigureBase | None = None,
 ) -> FigureBase:
-    """Draw the first images of several matrices, one titled row of images for each.
+    """Draw the first images of several matrices, each matrix as one row of images with a title.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def plot_image_grid(
         Images in a row; the first ones, or all there are.
     signed : collection of str, default=("S",)
         Titles of rows drawn with zero in white, negative in blue and positive in red, up to the 99th percentile of
-        their sizes. The other rows share one grey scale, so that they compare.
+        their sizes. The other rows share one grey scale, so that you can compare them.
     figure : Figure, SubFigure or None, default=None
         Where to draw; a new one by default.
 
@@ -85,7 +85,7 @@ def plot_contact_sheet(
     labels: Collection[str] = (),
     figure: FigureBase | None = None,
 ) -> FigureBase:
-    """Draw frames of a video below each other, each beside what was made of it.
+    """Draw frames of a video in rows, each with its results beside it.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def plot_contact_sheet(
         Title and frames of each column, such as ``{"frame": X, "background": U, "mask": mask}``. uint8 and bool are
         drawn as they are; other numbers on the range of their column.
     labels : collection of str, default=()
-        What to write left of each frame, such as its number.
+        Text to the left of each frame, such as its number.
     figure : Figure, SubFigure or None, default=None
         Where to draw; a new one by default.
 
@@ -137,9 +137,9 @@ def plot_contact_sheet(
 
 
 def plot_outlier_map(S: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw where and how strongly the data are corrupted: ``|S|``, samples down and features across.
+    """Draw where and how strongly the data are corrupted: ``|S|``, with samples as rows and features as columns.
 
-    The colours end at the 99th percentile of what is shown: one gross error does not pale the others.
+    The colours end at the 99th percentile of the values shown, so one gross error does not hide the others.
 
     Parameters
     ----------

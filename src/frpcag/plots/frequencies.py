@@ -49,19 +49,19 @@ def plot_graph_spectrum(eigenvalues: Any, *, k: int | None = None, ax: Axes | No
 
 
 def plot_frequency_energy(energies: dict[str, Any], *, ax: Axes | None = None) -> Axes:
-    """Draw how the energy of matrices adds up over the graph frequencies, lowest first.
+    """Draw the cumulative energy of matrices over the graph frequencies, lowest first.
 
     Parameters
     ----------
     energies : mapping of str to array-like of shape (k,)
-        Share of the energy at each frequency under the name of its matrix, such as ``{"X": ..., "U": ...}``.
+        Share of the energy at each frequency, by the name of the matrix, such as ``{"X": ..., "U": ...}``.
     ax : Axes or None, default=None
         Where to draw; a new one by default.
 
     Returns
     -------
     Axes
-        With one curve of cumulative shares for each matrix: the higher, the smoother it is on the graph.
+        With one curve of cumulative shares for each matrix. The higher the curve, the smoother the matrix on the graph.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def plot_frequency_energy(energies: dict[str, Any], *, ax: Axes | None = None) -
 
 
 def plot_attenuation(measured: Any, predicted: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw what is left of each singular value of ``X`` in ``U``, and what the graph frequencies predict.
+    """Draw the share of each singular value of ``X`` that is left in ``U``, and the share that the graphs predict.
 
     Parameters
     ----------

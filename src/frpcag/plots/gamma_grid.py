@@ -16,9 +16,9 @@ def plot_gamma_grid(gammas1: Any, gammas2: Any, values: Any, *, label: str, ax: 
     Parameters
     ----------
     gammas1 : array-like of shape (m1,)
-        Gammas of the sample graph, down.
+        Gammas of the sample graph, the vertical axis.
     gammas2 : array-like of shape (m2,)
-        Gammas of the feature graph, across.
+        Gammas of the feature graph, the horizontal axis.
     values : array-like of shape (m1, m2)
         NaN leaves a grey cell.
     label : str

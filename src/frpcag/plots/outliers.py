@@ -19,9 +19,9 @@ def plot_outlier_shares(shares: Any, *, numbers: Any = None, xlabel: str = "samp
     shares : array-like of shape (n,)
         In [0, 1].
     numbers : array-like of shape (n,) or None, default=None
-        What they are called, ascending; 0, 1, ... by default.
+        Number of each sample, frame or feature, ascending; 0, 1, ... by default.
     xlabel : str, default="sample"
-        What they are.
+        Label of the axis: what the numbers count.
     ax : Axes or None, default=None
         Where to draw; a new one by default.
 

@@ -19,7 +19,7 @@ def plot_singular_values(Sigma: Any, *, ax: Axes | None = None, label: str | Non
     Sigma : array-like of shape (n_components,)
         Singular values; zeros, which a logarithmic scale cannot hold, are left out.
     ax : Axes or None, default=None
-        Where to draw; call again with the same one to compare spectra. A new one by default.
+        Where to draw; pass the same one again to compare spectra. A new one by default.
     label : str or None, default=None
         Name of the curve in the legend.
 

@@ -85,7 +85,7 @@ class Diagnostics:
     distance_X, distance_U : float or None
         To the low-rank matrices on the graphs.
     gap : float or None
-        Relative duality gap, computed again from the arrays by the reference.
+        Relative duality gap, computed again from the arrays by the reference; None with missing entries.
     bound : Bound or None
         Theorem 1.
     sigma_X : ndarray or None
@@ -139,8 +139,8 @@ def diagnose(fit: Fit) -> Diagnostics:
         found["distance_U"] = low_rank_distance(fit.clean, Q, P)
         gammas = {"gamma1": fit.gamma1, "gamma2": fit.gamma2}
         found["predicted"] = attenuation(samples.eigenvalues, features.eigenvalues, **gammas)
-        # With missing entries filled in as U predicts them, U solves this problem too: no other U has less loss.
-        found["gap"] = certificate(fit.problem, fit.clean).gap
+        if not fit.has_missing:  # with the predictions filled in it is another problem, of which less is proved
+            found["gap"] = certificate(fit.problem, fit.clean).gap
         found["bound"] = theorem_bound(fit.problem, fit.clean, k1=samples.k, k2=features.k)
     return Diagnostics(**found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,8 @@ from frpcag.report.fit import Fit
 
 # Rows of the tables of corrupted samples and features.
 MAX_ROWS = 50
+# Samples or features whose mean is looked at, where nothing stands out.
+_MOST_LOOKED_AT = 5000
 _GROSS_ONLY = "This shows gross errors only; frpcag clean judges every cell."
 
 
@@ -87,7 +89,7 @@ def certificate(proof: Mapping[str, Any]) -> str:
 def worst_samples(fit: Fit, shares: OutlierShares) -> list[dict[str, Any]]:
     """Return a row for each of the most corrupted samples: number, id, label, share, mean and largest ``|S|``."""
     rows = []
-    for i in shares.worst_samples(MAX_ROWS):
+    for i in _worst(shares.samples, lambda i: fit.S[i]):
         size = np.abs(fit.S[i])
         label = None if fit.labels is None else str(fit.labels[i])
         rows.append(_row(fit.number(i), label, shares.samples[i], size, title=sample_name(fit, int(i))))
@@ -97,10 +99,19 @@ def worst_samples(fit: Fit, shares: OutlierShares) -> list[dict[str, Any]]:
 def worst_features(fit: Fit, shares: OutlierShares) -> list[dict[str, Any]]:
     """Return a row for each of the most corrupted features, with its name where there is one."""
     rows = []
-    for j in shares.worst_features(MAX_ROWS):
+    for j in _worst(shares.features, lambda j: fit.S[:, j]):
         name = None if fit.feature_names is None else str(fit.feature_names[j])
         rows.append(_row(int(j), name, shares.features[j], np.abs(fit.S[:, j])))
     return rows
+
+
+def _worst(shares: np.ndarray, values: Callable[[int], np.ndarray]) -> list[int]:
+    """Return the numbers of the largest shares; where none stands out, of the largest mean of some of them."""
+    if shares.any():
+        return [int(i) for i in np.argsort(-shares, kind="stable")[:MAX_ROWS]]
+    some = np.unique(np.linspace(0, len(shares) - 1, min(len(shares), _MOST_LOOKED_AT)).astype(int))
+    means = np.array([np.abs(values(int(i))).mean(dtype=np.float64) for i in some])
+    return [int(i) for i in some[np.argsort(-means, kind="stable")[:MAX_ROWS]]]
 
 
 def theory(fit: Fit, numbers: Diagnostics) -> list[tuple[str, str, str]]:

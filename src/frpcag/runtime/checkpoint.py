@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ Array = np.ndarray
 # Of the files; what another version has written is refused.
 _VERSION = 3
 _OWNER = "owner"
-_FOLDERS = re.compile(r"(prepared|step)-[0-9]{6}-[0-9a-f]{8}")
+_FOLDERS = re.compile(r"(prepared|step|clean)-[0-9]{6}-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Checkpoint:
             The folder holds another fit, or is damaged.
         """
         for _ in range(2):  # again as its owner: until then another fit may have saved
-            kept = {saved.folder for saved in map(self.saved, ("prepared", "step")) if saved is not None}
+            kept = {saved.folder for saved in map(self.saved, ("prepared", "step", "clean")) if saved is not None}
             files, root = _open_folder(self.url)
             try:
                 files.makedirs(root, exist_ok=True)
@@ -105,7 +105,16 @@ class Checkpoint:
         return Saved(content["folder"], content["step"], content["digests"], content["note"])
 
     def save(self, name: str, layout: Layout, parts: Sequence[Any], *, step: int, note: dict[str, Any]) -> Saved:
-        """Write every block (a result that is a dict of arrays), then the manifest.
+        """Write every block (a result that is a dict of arrays), then the manifest; raise as `save_by`."""
+        gather = layout.cluster.gather
+        return self.save_by(
+            lambda paths: gather(layout.map(write_block, paths, parts)), name, len(parts), step=step, note=note
+        )
+
+    def save_by(
+        self, write: Callable[[list[str]], list[str]], name: str, n_blocks: int, *, step: int, note: dict[str, Any]
+    ) -> Saved:
+        """Let ``write`` write every block to its path by `write_block` and return the digests; then the manifest.
 
         Raises
         ------
@@ -120,8 +129,8 @@ class Checkpoint:
         folder = f"{name}-{step:06d}-{secrets.token_hex(4)}"
         try:
             files.makedirs(f"{root}/{folder}", exist_ok=True)
-            paths = [f"{self.url}/{folder}/{j}.npz" for j in range(len(parts))]
-            saved = Saved(folder, step, layout.cluster.gather(layout.map(_write, paths, parts)), note)
+            paths = [f"{self.url}/{folder}/{j}.npz" for j in range(n_blocks)]
+            saved = Saved(folder, step, write(paths), note)
             self._require_ownership()
             self._write_json(name, {"version": _VERSION, "fit": self.fit, **vars(saved)})
         except BaseException as error:
@@ -207,7 +216,7 @@ def _is_local(files: Any) -> bool:
     return isinstance(files, LocalFileSystem)
 
 
-def _write(path: str, arrays: dict[str, Array]) -> str:
+def write_block(path: str, arrays: dict[str, Array]) -> str:
     """Write a block and return its digest."""
     import fsspec
 

@@ -99,6 +99,13 @@ class Cluster:
         with self._in_words():
             return self.client.sync(self._watched, partial(self.client.gather, results, asynchronous=True))
 
+    def call(self, function: Callable, *args: Any) -> list[Any]:
+        """Return what a coroutine function says on every worker, past their tasks; an exception for one that died."""
+        with self._in_words():
+            ask = partial(self.client.run, function, *args, on_error="return")
+            said = self.client.sync(self._watched, partial(ask, asynchronous=True), at_work=True)
+        return list(said.values())
+
     def compute(self, lazy: Any) -> Any:
         """Compute a lazy Dask object and return its value; for small ones."""
         with self._in_words():
@@ -132,8 +139,11 @@ class Cluster:
             self._anchor = self.client.submit(int, pure=False)
         return self._anchor
 
-    async def _watched(self, start: Callable) -> Any:
-        """Wait for what ``start`` returns, and look at the cluster meanwhile; runs in the client's event loop."""
+    async def _watched(self, start: Callable, at_work: bool = False) -> Any:
+        """Wait for what ``start`` returns, and look at the cluster meanwhile; runs in the client's event loop.
+
+        ``at_work`` says that workers do what their tasks do not show.
+        """
         waiting = asyncio.ensure_future(start())
         before, since = None, monotonic()
         try:
@@ -142,7 +152,9 @@ class Cluster:
                 if done:
                     return waiting.result()
                 seen = await self._look()
-                if seen is not None and (seen != before or any(at_work for *_, at_work in seen.values())):
+                if seen is not None and (
+                    seen != before or (at_work and seen) or any(busy for *_, busy in seen.values())
+                ):
                     before, since = seen, monotonic()
                 elif monotonic() - since > self.patience:
                     raise self._stalled(seen)

@@ -1,4 +1,4 @@
-"""What a fit needs and what the machine has: a fit that cannot fit says so, with the bytes, before it starts."""
+"""Memory that a fit needs and that the machine has: if a fit would not fit, it raises MemoryError before it starts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def require_memory(needed: int, what: str) -> None:
     needed : int
         Bytes.
     what : str
-        Who needs them, such as "a fit of X with shape (3, 4)".
+        What needs them, such as "a fit of X with shape (3, 4)".
     """
     space = _address_space_left()
     if needed < LEAST and space is None:
@@ -154,7 +154,7 @@ def fit_bytes(X: Any, model: Any) -> int:
 
 
 def require_memory_for(X: Any, model: Any) -> None:
-    """Raise MemoryError where a fit of ``X`` would not fit; what is no matrix is left to those who check it."""
+    """Raise MemoryError if a fit of ``X`` would not fit; other checks refuse what is not a matrix."""
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(size, int) for size in shape):
         return
@@ -193,18 +193,25 @@ def worker_bytes(n: int, p: int, itemsize: int, n_neighbors: int, *, n_workers: 
     '1.4 GiB'
     """
     share, row = -(-n // n_workers), itemsize * p
-    solve = share * (row * (3 + 2 * n_workers / n_blocks) + (16 + itemsize) * (1 + 1.7 * n_neighbors) + 40)
+    solve = _solve_bytes(share, row, itemsize, n_neighbors)
     # Rows look for neighbours in two other blocks on average.
     search = share * 5 * row + _SEARCH_COPIES * 3 * row * -(-n // n_blocks)
     return int(max(solve, search)) + _PYTHON
 
 
+def _solve_bytes(share: int, row: int, itemsize: int, n_neighbors: int) -> int:
+    """Return the bytes of ``share`` rows in the solve: X, U, Y and the next Y with their halo, the graph twice."""
+    halo = 0.1  # of rows on other workers, twice
+    return int(share * (row * (4 + 2 * halo) + (24 + itemsize) * (1 + 1.7 * n_neighbors) + 40))
+
+
 def require_worker_memory(
     cluster: Any, shape: tuple[int, int], chunks: Sequence[int], itemsize: int, n_neighbors: Any
 ) -> None:
-    """Raise MemoryError where a worker cannot hold even the chunks that it works on; note what the fit needs.
+    """Raise MemoryError where a worker cannot hold the chunks that it works on, or its rows in the solve.
 
-    What is not worked on goes to the worker's disk, so less than `worker_bytes` may do, slowly.
+    It notes what the fit needs. Other stages may do with less than `worker_bytes`: what is not worked on goes to the
+    worker's disk. The solve changes its arrays in place, in memory.
     """
     (n, p), limits = shape, cluster.memory()
     if not any(limit for _, limit in limits.values()):
@@ -215,7 +222,8 @@ def require_worker_memory(
     ways = "give the workers more memory, add workers, or pass smaller chunks"
     cluster.needs = f"{fit} needs about {in_words(needed)} on each of {len(limits)} workers; {ways}."
     for address, (n_threads, limit) in limits.items():
-        least = _PYTHON + _SEARCH_COPIES * itemsize * p * max(chunks) * min(n_threads, len(chunks))
+        search = _SEARCH_COPIES * itemsize * p * max(chunks) * min(n_threads, len(chunks))
+        least = _PYTHON + max(search, _solve_bytes(-(-n // len(limits)), itemsize * p, itemsize, k))
         if limit and least > limit:
             raise MemoryError(
                 f"{fit} needs at least {in_words(least)} on a worker of {n_threads} threads; the limit of {address} is "

@@ -1,4 +1,4 @@
-"""Arrays from an npz file that nobody vouches for: every size is checked before a byte of an array is read."""
+"""Arrays from an npz file of unknown origin: every size is checked before a byte of an array is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_AT_ONCE = 2 * 2**20
 _MOST_HEADER = 10 + 2**16
 _CHUNK = 2**20
 _UTF8_NAME = 0x800  # the one flag of a member that changes nothing
-# Booleans, integers, floats and text. Objects would be unpickled, and structures are no arrays of numbers.
+# Booleans, integers, floats and text. Objects would be unpickled, and structures are not arrays of numbers.
 _KINDS = "biufU"
 
 
@@ -37,7 +37,7 @@ class StoredArrays:
     Raises
     ------
     ValueError
-        The file is no such archive; the message is the reason alone, to be told with the name of the file.
+        The file is not such an archive. The message gives only the reason; callers add the name of the file.
     """
 
     def __init__(self, path: str | os.PathLike) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees of a long fit: the stage it is in, the gap on its way to the tolerance, the seconds spent."""
+"""Progress of a long fit: its stage, the gap compared with the tolerance, the seconds so far."""
 
 from __future__ import annotations
 

@@ -46,6 +46,10 @@ class Here:
         """Return the values of the results of tasks."""
         return results
 
+    def call(self, function: Callable, *args: Any) -> list[Any]:
+        """Return what a function says in this process."""
+        return [function(*args)]
+
     def compute(self, lazy: Any) -> Any:
         """Compute a lazy Dask object and return its value."""
         return lazy.compute(scheduler="synchronous")

@@ -56,7 +56,7 @@ def fista(
         if memory is not None and stop.recall(memory, n_iter, lambda: backend.gap(state)):
             status = "converged"
         while status != "converged" and n_iter < stop.max_iter:
-            n_steps = stop.steps_unseen(n_iter)
+            n_steps = min(stop.steps_unseen(n_iter), backend.steps_at_once(state))
             scalars = _advance(backend, state, momentum, stop, n_steps)
             n_iter += n_steps
             if stop(n_iter, scalars, lambda: backend.gap(state)):
@@ -79,6 +79,7 @@ def _advance(backend: Backend, state: Any, momentum: Momentum, stop: Stop, n_ste
     """Do several steps; return the scalars of the last."""
     if (done := backend.run_on_device(state, n_steps, t=momentum.t, restart=momentum.restart)) is not None:
         scalars, momentum.t = done
+        backend.keep(state, t=momentum.t, memory=stop.memory(scalars))
         return scalars
     for _ in range(n_steps):
         scalars = backend.step(state, momentum=momentum.weight)

@@ -17,6 +17,9 @@ from frpcag.solvers.fista import fista
 from frpcag.solvers.step_size import BOUNDS, refuse_indefinite
 from frpcag.solvers.stopping import STOPS, Progress, Solution, SolveInterrupted, Stop
 
+# A relative squared change below this is rounding.
+_STILL = 1e-12
+
 SOLVERS: dict[str, Callable[..., Solution]] = {"fista": fista}
 
 
@@ -150,6 +153,11 @@ def _not_reached(solution: Solution, *, max_iter: int, stop: str, tol: float) ->
         f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative change "
         f"{solution.change:.2g}, stop={stop!r} asks for tol={tol:g}. "
     )
+    if not solution.gap < 1 and solution.change < _STILL:
+        return start + (
+            "The steps change nothing any more, but the proof fails: with missing entries its bound can be too loose "
+            "under the normalised Laplacian. Pass laplacian='combinatorial', or stop='change' to do without a proof."
+        )
     if not solution.gap < 1:
         return start + "Nothing is proved about the result yet; raise max_iter, or pass smaller gammas."
     means = f"The objective is proved to be within {100 * solution.gap:.2g} % of the smallest possible. "

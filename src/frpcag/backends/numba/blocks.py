@@ -1,164 +1,191 @@
-"""What a worker does with one row block, by the kernels of the Numba backend."""
+"""What a worker does with its run of row blocks, by the kernels of the Numba backend."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 
 from frpcag.backends.numba import kernels as kernels
-from frpcag.backends.numba.backend import _padded, _scaled, in_step_units, scratch_tiles
-from frpcag.linalg.row_blocks import LocalGraph
+from frpcag.backends.numba.backend import _aligned_zeros, _scaled, in_step_units, scratch_tiles
+from frpcag.linalg.row_blocks import Cut, LocalGraph, join_graphs
 from frpcag.problem import Array
-from frpcag.runtime.tasks import Maximum
 
 # Starts of the rows, columns and entries of a sparse matrix; entries in float64, then in those of a step.
 Lists = tuple[Array, ...]
 
 
 @dataclass
-class BlockData:
-    """What a block keeps through all steps, padded for the kernels."""
+class Rows:
+    """What stays as it is through all steps: the rows of a run of blocks, padded for the kernels, and their graph."""
 
     X: Array
     graph: Lists  # 2 gamma1 L1; columns are own rows, then the halo
     null: Array
-    n_halo: int
+    needs: dict[int, Array]
+    cut: Cut
+
+    @property
+    def n_halo(self) -> int:
+        """Rows of other runs that this one reads."""
+        return sum(map(len, self.needs.values()))
 
 
-@dataclass
-class Iterates:
-    """One block of U and Y. ``Y`` has room for the halo below its own rows, filled in by the step that reads it."""
-
-    U: Array
-    Y: Array
-    sums: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
+def height(n_rows: int) -> int:
+    """Return the rows that a block takes with its padding."""
+    return -(-n_rows // kernels.TILE) * kernels.TILE
 
 
-def step_block(data: BlockData, features: Lists, old: Iterates, halo: Sequence[Array], numbers: tuple) -> Iterates:
-    """Do one step on one block with the kernel of the Numba backend; the old iterates stay as they are."""
-    X, Y = _writable(data.X), _writable(old.Y)
-    _fill_halo(Y, len(X), halo)
-    U, Y_next = _writable(old.U, copy=True), np.empty_like(Y)
-    sums = np.zeros((len(X) // kernels.TILE, kernels.SUMS))
-    real = X.dtype.type
-    graphs, scratch = _lists(data, features, 3), scratch_tiles(X.shape[1], X.dtype)[0]
-    kernels.step_rows(X, Y, U, Y_next, graphs, scratch, *map(real, numbers), (0, len(sums)), sums)
-    return Iterates(U, Y_next, tuple(map(float, sums[:, :3].sum(axis=0))))
+def join_rows(
+    blocks: Sequence[Array],
+    graphs: Sequence[LocalGraph | None],
+    run: tuple[int, Array, Array],
+    factor: float,
+    step: float,
+) -> Rows:
+    """Return a run of blocks: their rows, and their part of ``factor`` times the graph.
+
+    ``run`` says which one it is, the rows of all blocks, and the first block of every run.
+    """
+    (index, sizes, firsts), dtype, p = run, blocks[0].dtype, blocks[0].shape[1]
+    cut = Cut(index, sizes, np.array([height(int(size)) for size in sizes]), firsts)
+    n = int(cut.heights[cut.blocks.start : cut.blocks.stop].sum())
+    X, null = _aligned_zeros((n, -(-p // kernels.LANES) * kernels.LANES), dtype), np.zeros(n)
+    for at, block, graph in zip(cut.rows, blocks, graphs, strict=True):
+        X[at, :p] = block
+        null[at] = 1.0 if graph is None else graph.null
+    if graphs[0] is None or factor == 0:
+        return Rows(X, _for_steps(_scaled(None, 0.0, n), step, dtype), null, {}, cut)
+    L, needs = join_graphs(graphs, cut)  # type: ignore[arg-type]
+    lists = L.indptr.astype(np.int64), L.indices, factor * L.data.astype(np.float64)
+    return Rows(X, _for_steps(lists, step, dtype), null, needs, cut)
 
 
-def gap_block(data: BlockData, features: Lists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:
-    """Return the block's part of a certificate, the numbers of `frpcag.problem.Sums`."""
-    X = _writable(data.X)
-    n, p = X.shape
-    U = _with_halo(data, at, halo)
-    loss, delta, lo, hi, columns = numbers
-    box = (lo, hi, np.pad(data.null, (0, n - len(data.null))), np.pad(columns, (0, p - len(columns))))
-    sums = np.zeros((n // kernels.TILE, kernels.SUMS))
-    graphs, scratch = _lists(data, features, 2), scratch_tiles(p, X.dtype)[1]
-    kernels.gap_rows(X, U, graphs, scratch, loss, delta, box, (0, len(sums)), sums)
-    return (*map(float, sums[:, :6].sum(axis=0)), Maximum(sums[:, 6:].max(axis=0)))
-
-
-def slope_block(data: BlockData, features: Lists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> Array:
-    """Return the block's part of the gradient of the graph terms at ``U``, without padding."""
-    U = _with_halo(data, at, halo)
-    V = np.empty(data.X.shape, data.X.dtype)
-    scratch = scratch_tiles(V.shape[1], V.dtype)[1]
-    kernels.slope_rows(U, _lists(data, features, 2), scratch, V, (0, len(V) // kernels.TILE))
-    return np.ascontiguousarray(V[: len(data.null), : numbers[0]])
-
-
-def block_data(X: Array, graph: LocalGraph | None, factor: float, step: float) -> BlockData:
-    """Return what a block keeps: its rows, and its part of ``factor`` times the graph."""
-    padded = _padded(X)
-    n = len(padded)
-    if graph is None or factor == 0:
-        null = np.ones(len(X)) if graph is None else graph.null
-        return BlockData(padded, _for_steps(_scaled(None, 0.0, n), step, X.dtype), null, 0)
-    ptr, idx, val = _scaled(graph.rows, factor, n)
-    idx[idx >= len(X)] += n - len(X)  # the halo lies below the padding
-    return BlockData(padded, _for_steps((ptr, idx, val), step, X.dtype), graph.null, graph.n_halo)
+def own_rows(rows: Rows, p: int) -> list[Array]:
+    """Return the blocks that `join_rows` joined."""
+    return [np.ascontiguousarray(rows.X[at, :p]) for at in rows.cut.rows]
 
 
 def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int, step: float) -> Lists:
-    """Return ``factor`` times the Laplacian of the features, which every block sees."""
+    """Return ``factor`` times the Laplacian of the features, which every worker sees."""
     return _for_steps(_scaled(L2, factor, -(-p // kernels.LANES) * kernels.LANES), step, dtype)
 
 
-def iterates(data: BlockData, U0: Array | None, Y0: Array | None = None) -> Iterates:
-    """Return iterates at ``U0`` (``X`` if None, missing entries at zero) and ``Y0`` (``U0`` if None)."""
-    n, p = data.X.shape
-    U, Y = np.zeros((n, p), data.X.dtype), np.zeros((n + data.n_halo, p), data.X.dtype)
-    if U0 is None:
-        np.copyto(U, data.X)
-        np.nan_to_num(U, copy=False, nan=0.0)
-    else:
-        U[: len(U0), : U0.shape[1]] = U0
-    if Y0 is None:
-        Y[:n] = U
-    else:
-        Y[: len(Y0), : Y0.shape[1]] = Y0
-    return Iterates(U, Y)
+class Live:
+    """The iterates of a run of blocks, changed in place by the kernels of the Numba backend.
+
+    Y and a spare array of its shape have room for the halo below their own rows.
+    """
+
+    def __init__(
+        self, rows: Rows, features: Lists, start: Sequence[dict[str, Array]] | None, *, n_threads: int = 1
+    ) -> None:
+        self.X = _writable(rows.X)
+        self.rows, self.needs, self.n_halo = rows, rows.needs, rows.n_halo
+        self._lists = tuple(tuple(map(_writable, lists)) for lists in (rows.graph, features))
+        (n, p), dtype = self.X.shape, self.X.dtype
+        self.U, self.Y = _aligned_zeros((n, p), dtype), _aligned_zeros((n + self.n_halo, p), dtype)
+        self.spare = _aligned_zeros(self.Y.shape, dtype)
+        if start is None:
+            np.copyto(self.U, self.X)
+            np.nan_to_num(self.U, copy=False, nan=0.0)
+            self.Y[:n] = self.U
+        else:
+            for at, block in zip(rows.cut.rows, start, strict=True):
+                self.U[at, : block["U"].shape[1]] = block["U"]
+                self.Y[at, : block["U"].shape[1]] = block["Y"]
+        self._sums = np.zeros((n // kernels.TILE, kernels.SUMS))
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        edges = np.linspace(0, len(self._sums), 1 + (1 if n_threads == 1 else 8 * n_threads)).astype(int)
+        self._chunks = list(pairwise(edges.tolist()))
+        self._scratch = [scratch_tiles(p, dtype) for _ in range(n_threads)]
+
+    def step(self, numbers: tuple[float, ...]) -> Array:
+        """Do one step; return the three sums of every block."""
+        graphs, real = self._graphs(3), self.X.dtype.type
+        values = tuple(map(real, numbers))
+
+        def task(tiles, scratch):
+            kernels.step_rows(self.X, self.Y, self.U, self.spare, graphs, scratch[0], *values, tiles, self._sums)
+
+        self._over_tiles(task)
+        self.Y, self.spare = self.spare, self.Y
+        return np.array([part[:, :3].sum(axis=0) for part in self._of_blocks()])
+
+    def look_at_U(self) -> None:
+        """Bring U to where `pick`, `fill`, `gap` and `slope` expect it."""
+        self.spare[: len(self.U)] = self.U
+
+    def gap(self, numbers: tuple) -> list[tuple[Array, Array]]:
+        """Return the sums of every block for `frpcag.problem.Sums`, then its maxima."""
+        loss, delta, lo, hi, columns = numbers
+        box = (lo, hi, self.rows.null, np.pad(columns, (0, self.X.shape[1] - len(columns))))
+        graphs = self._graphs(2)
+
+        def task(tiles, scratch):
+            kernels.gap_rows(self.X, self.spare, graphs, scratch[1], loss, delta, box, tiles, self._sums)
+
+        self._over_tiles(task)
+        return [(part[:, :6].sum(axis=0), part[:, 6:].max(axis=0)) for part in self._of_blocks()]
+
+    def slope(self) -> None:
+        """Write the gradient of the graph terms at ``U`` over Y."""
+        graphs = self._graphs(2)
+        self._over_tiles(lambda tiles, scratch: kernels.slope_rows(self.spare, graphs, scratch[1], self.Y, tiles))
+
+    def settle(self) -> None:
+        """Let go of all arrays but ``U``."""
+        self.Y = self.spare = self.U[:0]
+
+    def pick(self, which: str, rows: Array) -> Array:
+        """Return rows that another run needs."""
+        return (self.Y if which == "Y" else self.spare)[rows]
+
+    def fill(self, which: str, pieces: dict[int, Array]) -> None:
+        """Write the rows of other runs below those of this one."""
+        into, at = self.Y if which == "Y" else self.spare, len(self.X)
+        for j in sorted(self.needs):
+            into[at : at + len(pieces[j])] = pieces[j]
+            at += len(pieces[j])
+
+    def blocks(self, which: str, p: int) -> list[Array]:
+        """Return a copy of every block of U, of Y, or of the slope, without padding."""
+        A = self.U if which == "U" else self.Y
+        return [np.ascontiguousarray(A[at, :p]) for at in self.rows.cut.rows]
+
+    def _graphs(self, entries: int) -> Lists:
+        """Return both graphs with the entries at this place of their lists: 2 in float64, 3 those of a step."""
+        return tuple(lists[place] for lists in self._lists for place in (0, 1, entries))
+
+    def _of_blocks(self) -> list[Array]:
+        """Return the sums of the tiles of every block."""
+        rows, heights = self.rows.cut.rows, (height(at.stop - at.start) for at in self.rows.cut.rows)
+        tiles = ((at.start // kernels.TILE, tall // kernels.TILE) for at, tall in zip(rows, heights, strict=True))
+        return [self._sums[first : first + n] for first, n in tiles]
+
+    def _over_tiles(self, task: Callable) -> None:
+        if self._pool is None:
+            task(self._chunks[0], self._scratch[0])
+            return
+
+        def run(chunk: tuple[int, int]) -> None:
+            scratch = self._scratch.pop()  # list.pop and append are atomic
+            try:
+                task(chunk, scratch)
+            finally:
+                self._scratch.append(scratch)
+
+        list(self._pool.map(run, self._chunks))
 
 
-def pack(block: Iterates, shape: tuple[int, int]) -> dict[str, Array]:
-    """Return the iterates of a block as a checkpoint stores them."""
-    n, p = shape
-    return {"U": block.U[:n, :p], "Y": block.Y[:n, :p]}
-
-
-def unpack(data: BlockData, saved: dict[str, Array]) -> Iterates:
-    """Return the iterates that a checkpoint stored."""
-    return iterates(data, saved["U"], saved["Y"])
-
-
-def _with_halo(data: BlockData, at: Iterates, halo: Sequence[Array]) -> Array:
-    n, p = data.X.shape
-    U = np.empty((n + data.n_halo, p), data.X.dtype)
-    U[:n] = at.U
-    _fill_halo(U, n, halo)
-    return U
-
-
-def _fill_halo(Y: Array, n: int, halo: Sequence[Array]) -> None:
-    at = n
-    for piece in halo:
-        Y[at : at + len(piece)] = piece
-        at += len(piece)
-
-
-def _writable(A: Array, *, copy: bool = False) -> Array:
+def _writable(A: Array) -> Array:
     # Arrays that came over the network may be read-only, another type to Numba.
-    return A.copy() if copy or not A.flags.writeable else A
-
-
-def _lists(data: BlockData, features: Lists, entries: int) -> Lists:
-    """Return both graphs with the entries at this place of their lists: 2 in float64, 3 those of a step."""
-    return tuple(_writable(lists[place]) for lists in (data.graph, features) for place in (0, 1, entries))
+    return A if A.flags.writeable else A.copy()
 
 
 def _for_steps(lists: Lists, step: float, dtype: np.dtype) -> Lists:
     return (*lists, in_step_units(lists, step, dtype)[2])
-
-
-def pick_Y(block: Iterates, rows: Array) -> Array:
-    """Return rows of Y that another block needs."""
-    return block.Y[rows]
-
-
-def pick_U(block: Iterates, rows: Array) -> Array:
-    """Return rows of U that another block needs."""
-    return block.U[rows]
-
-
-def step_sums(block: Iterates) -> tuple[float, ...]:
-    """Return the three numbers of the last step."""
-    return block.sums
-
-
-def own_U(block: Iterates, n: int, p: int) -> Array:
-    """Return the clean part without padding."""
-    return np.ascontiguousarray(block.U[:n, :p])

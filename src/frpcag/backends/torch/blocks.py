@@ -1,9 +1,9 @@
-"""What a worker does with one row block, in PyTorch: on its GPU where it has one. The functions of `numba_blocks`."""
+"""What a worker does with its run of row blocks, in PyTorch: on its GPU where it has one. As the Numba counterpart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,15 +14,13 @@ from frpcag.backends.torch.operations import (
     Lists,
     advanced,
     certificate_sums,
-    gradient,
+    gradient_rows,
     in_step_units,
     scaled,
-    slopes,
 )
-from frpcag.linalg.row_blocks import LocalGraph
+from frpcag.linalg.row_blocks import Cut, LocalGraph, join_graphs
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.problem import LOSSES, Array
-from frpcag.runtime.tasks import Maximum
 
 
 @dataclass(frozen=True)
@@ -55,105 +53,129 @@ class FeatureLists(_Portable):
 
 
 @dataclass
-class BlockData(_Portable):
-    """What a block keeps through all steps, on its device."""
+class Rows(_Portable):
+    """What stays as it is through all steps: the rows of a run of blocks and their graph, on the device."""
 
     X: Tensor
     seen: Tensor | None  # where X is observed; None where it is throughout
     exact: Lists | None  # 2 gamma1 L1 in float64; columns are own rows, then the halo
     graph: Lists | None  # for steps
     null: Array
-    n_halo: int
+    needs: dict[int, Array]
+    cut: Cut
 
 
-@dataclass
-class Iterates(_Portable):
-    """One block of U and Y. ``Y`` has room for the halo below its own rows, filled in by the step that reads it."""
+def join_rows(
+    blocks: Sequence[Array],
+    graphs: Sequence[LocalGraph | None],
+    run: tuple[int, Array, Array],
+    factor: float,
+    step: float,
+) -> Rows:
+    """Return a run of blocks: their rows, and their part of ``factor`` times the graph."""
+    index, sizes, firsts = run
+    cut = Cut(index, sizes, sizes, firsts)
+    X = _on_device(np.concatenate(blocks))
+    seen = None if torch.isfinite(X.sum()) else ~torch.isnan(X)
+    null = np.concatenate(
+        [np.ones(len(block)) if graph is None else graph.null for block, graph in zip(blocks, graphs, strict=True)]
+    )
+    if graphs[0] is None or factor == 0:
+        return Rows(X, seen, None, None, null, {}, cut)
+    L, needs = join_graphs(graphs, cut)  # type: ignore[arg-type]
+    # Not `TorchCSR.of`, which would sort the entries: they are in the order of all rows, which is that of the sums.
+    lists = (L.indptr.astype(np.int64), L.indices, L.data.astype(np.float64))
+    exact = scaled(TorchCSR(*(torch.from_numpy(A).to(X.device) for A in lists)), factor)
+    return Rows(X, seen, exact, in_step_units(exact, step, X.dtype), null, needs, cut)
 
-    U: Tensor
-    Y: Tensor
-    sums: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
 
-
-def block_data(X: Array, graph: LocalGraph | None, factor: float, step: float) -> BlockData:
-    """Return what a block keeps: its rows, and its part of ``factor`` times the graph."""
-    rows = _on_device(X)
-    seen = None if torch.isfinite(rows.sum()) else ~torch.isnan(rows)
-    if graph is None or factor == 0:
-        return BlockData(rows, seen, None, None, np.ones(len(X)) if graph is None else graph.null, 0)
-    exact = scaled(TorchCSR.of(graph.rows, rows.device), factor)
-    return BlockData(rows, seen, exact, in_step_units(exact, step, rows.dtype), graph.null, graph.n_halo)
+def own_rows(rows: Rows, p: int) -> list[Array]:
+    """Return the blocks that `join_rows` joined."""
+    return [rows.X[at].cpu().numpy() for at in rows.cut.rows]
 
 
 def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int, step: float) -> FeatureLists:
-    """Return ``factor`` times the Laplacian of the features, which every block sees."""
+    """Return ``factor`` times the Laplacian of the features, which every worker sees."""
     real = torch.float32 if dtype == np.float32 else torch.float64
     exact = None if L2 is None else scaled(TorchCSR.of(L2, _device()), factor)
     return FeatureLists(exact, in_step_units(exact, step, real))
 
 
-def iterates(data: BlockData, U0: Array | None, Y0: Array | None = None) -> Iterates:
-    """Return iterates at ``U0`` (``X`` if None, missing entries at zero) and ``Y0`` (``U0`` if None)."""
-    U = torch.nan_to_num(data.X, nan=0.0) if U0 is None else _on_device(U0)
-    return Iterates(U, _with_room(U if Y0 is None else _on_device(Y0), data.n_halo))
+class Live:
+    """The iterates of a run of blocks, on the device; Y has room for the halo below its own rows.
 
+    Every block is worked on by itself: the sums of PyTorch depend on the shapes of what is summed.
+    """
 
-def step_block(data: BlockData, features: FeatureLists, old: Iterates, halo: Sequence[Array], numbers: tuple):
-    """Do one step on one block; the old iterates stay as they are."""
-    n = len(data.X)
-    _fill_halo(old.Y, n, halo)
-    V = gradient(old.Y, n, data.graph, features.lists)
-    U, Y, sums = advanced(data.X, old.U, old.Y[:n], V, data.seen, numbers)
-    return Iterates(U, _with_room(Y, data.n_halo), tuple(sums.tolist()))
+    def __init__(
+        self, rows: Rows, features: FeatureLists, start: Sequence[dict[str, Array]] | None, *, n_threads: int = 1
+    ) -> None:
+        self.rows, self.needs, self.features = rows, rows.needs, features
+        n_halo = sum(map(len, rows.needs.values()))
+        if start is None:
+            self.U = torch.nan_to_num(rows.X, nan=0.0)
+            Y = self.U
+        else:
+            self.U, Y = (_on_device(np.concatenate([block[name] for block in start])) for name in ("U", "Y"))
+        self.Y = torch.cat([Y, Y.new_zeros((n_halo, Y.shape[1]))])
+        self.spare = torch.empty_like(self.Y)
 
+    def step(self, numbers: tuple[float, ...]) -> Array:
+        """Do one step; return the three sums of every block."""
+        sums = []
+        for at in self.rows.cut.rows:
+            V = gradient_rows(self.Y, at, self.rows.graph, self.features.lists)
+            here = self.rows.X[at], self.U[at], self.Y[at]
+            self.U[at], self.spare[at], done = advanced(*here, V, self._seen(at), numbers)
+            sums.append(done.tolist())
+        self.Y, self.spare = self.spare, self.Y
+        return np.array(sums)
 
-def gap_block(data: BlockData, features: FeatureLists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> tuple:
-    """Return the block's part of a certificate, the numbers of `frpcag.problem.Sums`."""
-    n = len(data.X)
-    U = _with_room(at.U, data.n_halo)
-    _fill_halo(U, n, halo)
-    loss, delta, lo, hi, columns = numbers
-    box = (lo, hi, *(torch.as_tensor(null, dtype=torch.float64, device=U.device) for null in (data.null, columns)))
-    sums = certificate_sums(data.X, U.double(), data.exact, features.exact, data.seen, box, LOSSES[loss], delta)
-    return (*sums[:6], Maximum(np.array(sums[6:])))
+    def look_at_U(self) -> None:
+        """Bring U to where `pick`, `fill`, `gap` and `slope` expect it."""
+        self.spare[: len(self.U)] = self.U
 
+    def gap(self, numbers: tuple) -> list[tuple[Array, Array]]:
+        """Return the sums of every block for `frpcag.problem.Sums`, then its maxima."""
+        loss, delta, lo, hi, columns = numbers
+        real = {"dtype": torch.float64, "device": self.U.device}
+        null, right = (torch.as_tensor(values, **real) for values in (self.rows.null, columns))
+        found, U = [], self.spare.double()
+        graphs = self.rows.exact, self.features.exact
+        for at in self.rows.cut.rows:
+            box, seen = (lo, hi, null[at], right), self._seen(at)
+            sums = certificate_sums(self.rows.X[at], U, *graphs, seen, box, LOSSES[loss], delta, at.start)
+            found.append((np.array(sums[:6]), np.array(sums[6:])))
+        return found
 
-def slope_block(data: BlockData, features: FeatureLists, at: Iterates, halo: Sequence[Array], numbers: tuple) -> Array:
-    """Return the block's part of the gradient of the graph terms at ``U``."""
-    n = len(data.X)
-    U = _with_room(at.U, data.n_halo)
-    _fill_halo(U, n, halo)
-    return slopes(U.double(), n, data.exact, features.exact, data.X.dtype).cpu().numpy()
+    def slope(self) -> None:
+        """Write the gradient of the graph terms at ``U`` over Y."""
+        U = self.spare.double()
+        for at in self.rows.cut.rows:
+            self.Y[at] = gradient_rows(U, at, self.rows.exact, self.features.exact).to(self.Y.dtype)
 
+    def settle(self) -> None:
+        """Let go of all arrays but ``U``."""
+        self.Y = self.spare = self.U[:0]
 
-def pack(block: Iterates, shape: tuple[int, int]) -> dict[str, Array]:
-    """Return the iterates of a block as a checkpoint stores them."""
-    return {"U": block.U.cpu().numpy(), "Y": block.Y[: shape[0]].cpu().numpy()}
+    def pick(self, which: str, rows: Array) -> Array:
+        """Return rows that another run needs, on the host."""
+        A = self.Y if which == "Y" else self.spare
+        return A[torch.as_tensor(rows, device=A.device)].cpu().numpy()
 
+    def fill(self, which: str, pieces: dict[int, Array]) -> None:
+        """Write the rows of other runs below those of this one."""
+        if self.needs:
+            halo = np.concatenate([pieces[j] for j in sorted(self.needs)])
+            (self.Y if which == "Y" else self.spare)[len(self.U) :] = _on_device(halo)
 
-def unpack(data: BlockData, saved: dict[str, Array]) -> Iterates:
-    """Return the iterates that a checkpoint stored."""
-    return iterates(data, saved["U"], saved["Y"])
+    def blocks(self, which: str, p: int) -> list[Array]:
+        """Return a copy of every block of U, of Y, or of the slope, on the host."""
+        A = self.U if which == "U" else self.Y
+        return [A[at].cpu().numpy().copy() for at in self.rows.cut.rows]
 
-
-def pick_Y(block: Iterates, rows: Array) -> Array:
-    """Return rows of Y that another block needs."""
-    return block.Y[torch.as_tensor(rows, device=block.Y.device)].cpu().numpy()
-
-
-def pick_U(block: Iterates, rows: Array) -> Array:
-    """Return rows of U that another block needs."""
-    return block.U[torch.as_tensor(rows, device=block.U.device)].cpu().numpy()
-
-
-def step_sums(block: Iterates) -> tuple[float, ...]:
-    """Return the three numbers of the last step."""
-    return block.sums
-
-
-def own_U(block: Iterates, n: int, p: int) -> Array:
-    """Return the clean part on the host."""
-    return block.U.cpu().numpy()
+    def _seen(self, at: slice) -> Tensor | None:
+        return None if self.rows.seen is None else self.rows.seen[at]
 
 
 def _device() -> torch.device:
@@ -175,12 +197,3 @@ def _from_host(value):
     if isinstance(value, _Host):
         return _on_device(value.values)
     return tuple(map(_from_host, value)) if isinstance(value, tuple) else value
-
-
-def _with_room(Y: Tensor, n_halo: int) -> Tensor:
-    return torch.cat([Y, Y.new_zeros((n_halo, Y.shape[1]))])
-
-
-def _fill_halo(Y: Tensor, n: int, halo: Sequence[Array]) -> None:
-    if halo:
-        Y[n:] = torch.tensor(np.concatenate(halo), device=Y.device)

@@ -59,11 +59,19 @@ def advanced(X: Tensor, U_old: Tensor, Y: Tensor, V: Tensor, seen: Any, numbers:
 
 
 def certificate_sums(
-    X: Tensor, U: Tensor, L1: Lists | None, L2: Lists | None, seen: Any, box: tuple, loss: str, delta: float
+    X: Tensor,
+    U: Tensor,
+    L1: Lists | None,
+    L2: Lists | None,
+    seen: Any,
+    box: tuple,
+    loss: str,
+    delta: float,
+    at: int = 0,
 ) -> list[float]:
     """Return the numbers of `frpcag.problem.Sums`; ``U`` is in float64, and ``box`` as of `box`, for missing entries.
 
-    The graph may reach below the rows of ``X``, so ``U`` may have more of them.
+    The graph may reach beyond the rows of ``X``: these are the rows of ``U`` and of ``L1`` from ``at`` on.
     """
     n, p = X.shape
     parts = []
@@ -71,13 +79,14 @@ def certificate_sums(
         rows = slice(first, min(first + step, n))
         some = None if seen is None else seen[rows]
         some_box = box if seen is None else (*box[:2], box[2][rows], box[3])
-        V = _gradient_rows(U, rows, L1, L2)
-        parts.append(_sums_of_rows(X[rows].double(), U[rows], V, some, some_box, loss, delta))
+        there = slice(at + rows.start, at + rows.stop)
+        V = gradient_rows(U, there, L1, L2)
+        parts.append(_sums_of_rows(X[rows].double(), U[there], V, some, some_box, loss, delta))
     found = torch.stack(parts)
     return [*found[:, :6].sum(dim=0).tolist(), *found[:, 6:].amax(dim=0).tolist()]
 
 
-def _gradient_rows(U: Tensor, rows: slice, L1: Lists | None, L2: Lists | None) -> Tensor:
+def gradient_rows(U: Tensor, rows: slice, L1: Lists | None, L2: Lists | None) -> Tensor:
     """Return some rows of the gradient of the smooth part."""
     V = torch.zeros_like(U[rows])
     if L1 is not None:
@@ -95,7 +104,7 @@ def slopes(U: Tensor, n: int, L1: Lists | None, L2: Lists | None, dtype: torch.d
     V = torch.empty((n, U.shape[1]), dtype=dtype, device=U.device)
     for first in range(0, n, step := max(1, BLOCK // U.shape[1])):
         rows = slice(first, min(first + step, n))
-        V[rows] = _gradient_rows(U, rows, L1, L2).to(dtype)
+        V[rows] = gradient_rows(U, rows, L1, L2).to(dtype)
     return V
 
 

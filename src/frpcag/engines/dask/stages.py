@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from frpcag.backends.dask import BlockProblem, DaskBackend, RowBlocks
+from frpcag.backends.dask import DaskBackend, lasting
+from frpcag.backends.dask_problem import BlockProblem, RowBlocks
 from frpcag.data.preprocess import check_range, check_shape, column_moments
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import Centred, Engine, Factors
@@ -188,10 +189,14 @@ class DaskEngine(Engine):
 
     def factors(self, U: RowBlocks) -> Factors:
         """Return the factors of the clean part about its mean, through the p x p Gram matrix."""
-        n, layout = U.shape[0], U.layout
-        largest = tree_sum(layout.cluster, layout.map(block_tasks.largest, U.parts)).value
-        unit = power_unit(largest, U.dtype.itemsize)
-        total, gram = tree_sum(layout.cluster, layout.map(block_tasks.factor_sums, U.parts, [unit for _ in U.parts]))
+        n, cluster = U.shape[0], U.layout.cluster
+
+        def sums() -> tuple[float, tuple[Array, Array]]:
+            largest = tree_sum(cluster, U.layout.map(block_tasks.largest, U.parts)).value
+            unit = power_unit(largest, U.dtype.itemsize)
+            return unit, tree_sum(cluster, U.layout.map(block_tasks.factor_sums, U.parts, [unit for _ in U.parts]))
+
+        unit, (total, gram) = lasting((U,), sums)
         origin = total / n if self.model.center else np.zeros_like(total)
         Sigma, V = gram_factors(gram - n * np.outer(origin, origin), self.model.n_components)
         Sigma, V = Sigma[:n] * unit, V[:, :n]  # the matrix has no more
@@ -199,6 +204,10 @@ class DaskEngine(Engine):
 
     def restore(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
         """Return the clean part, rows in the caller's order and units, and what rounding has moved."""
+        blocks = (solution.U, solution.slope)
+        return lasting(blocks, lambda: self._restored(X, solution, centred, problem))
+
+    def _restored(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
         rows, center, scale = centred.Xc, centred.center, centred.scale
         U, slopes = solution.U, [None for _ in rows.ids] if solution.slope is None else solution.slope.parts
         layout, sizes = U.layout, X.chunks[0]

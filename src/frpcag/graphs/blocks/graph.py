@@ -113,7 +113,10 @@ def search_graph(
         routed = layout.map(visitors, X, visits, ids, [shared for _ in blocks], blocks, starts)
         guests = exchange(cluster, routed, layout.homes)
         del routed
-    options = [(n_neighbors, method, seed, metric) for _ in blocks]
+    n = int(bounds[-1])
+    # As on one machine: blocks of a matrix too large for brute force are often small enough for it, and take longer.
+    search = choose_search(n, n_features, metric=metric) if method == "auto" else method
+    options = [(n_neighbors, search, seed, metric) for _ in blocks]
     found = layout.map(_search, X, guests, [bounds for _ in blocks], blocks, options)
     del guests
     returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)
@@ -131,10 +134,8 @@ def search_graph(
         "sample graph over %d blocks: recall %.3f of the %d nearest neighbours, on %d rows compared with exact search",
         len(blocks), recall, n_neighbors, min(_CHECKED_ROWS, int(bounds[-1])),
     )  # fmt: skip
-    n = int(bounds[-1])
     # Blocks see but part of the rows: the search is known to be exact where it was compared for all of them.
-    alone = len(blocks) == 1 and (choose_search(n, n_features, metric=metric) if method == "auto" else method)
-    found_exactly = alone == "exact" or (recall == 1.0 and n <= _CHECKED_ROWS)
+    found_exactly = (len(blocks) == 1 and search == "exact") or (recall == 1.0 and n <= _CHECKED_ROWS)
     return laplacian_blocks(
         layout,
         rows,
@@ -201,11 +202,11 @@ def _search(X: Array, guests: Any, bounds: Array, block: int, options: tuple[int
     rows, at = guests if guests is not None else (X[:0], np.zeros(0, np.int64))
     points = np.concatenate([X, rows]) if len(rows) else X
     positions = np.concatenate([bounds[block] + np.arange(len(X)), at])
-    n, p = points.shape
+    n = len(points)
     k = min(k, n - 1)
     if k < 1:
         indices, distances = np.zeros((n, 0), np.int64), np.zeros((n, 0))
-    elif (choose_search(n, p, metric=metric) if method == "auto" else method) == "exact":
+    elif method == "exact":
         indices, distances = exact_neighbors(points, k, metric=metric, n_jobs=1)
     else:
         indices, distances = approximate_neighbors(points, k, metric=metric, random_state=seed % 2**32, n_jobs=1)
