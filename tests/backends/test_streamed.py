@@ -61,11 +61,11 @@ def test_slopes_come_back_in_the_order_of_the_rows(monkeypatch):
 
 @pytest.mark.parametrize("graphs", ["samples", "features"])
 def test_one_graph_is_enough(monkeypatch, graphs):
-    problem = sparse_problem(6, graphs=graphs)
+    problem = sparse_problem(8, graphs=graphs)
     whole = solve(problem, backend=TorchBackend(fused=False), tol=1e-8)
     little_memory(monkeypatch, 4 * problem.X.nbytes)
     streamed = solve(problem, backend=TorchBackend(fused=False), tol=1e-8)
-    assert streamed.n_iter == whole.n_iter
+    assert streamed.n_iter == whole.n_iter > 100
     assert_allclose(streamed.U, whole.U, atol=1e-10)
 
 
