@@ -1,8 +1,9 @@
 """Seconds and memory of the clusterer on a Dask array of rows around ten centres, a tenth of the cells overwritten.
 
 ``python benchmarks/clustering_dask.py [ROWS] [WORKERS]``, by default 200,000 rows of 120 features on two workers of one
-thread; 0 workers computes the blocks here, one after the other. Prints one line: seconds in all and of the fit, the
-adjusted Rand index of the rows that were labelled and of the others, and the peak of this process.
+thread; 0 workers computes the blocks here, one after the other. Prints one line and appends it to
+results/clustering_dask.jsonl: seconds in all and of the fit, the adjusted Rand index of the rows that were labelled and
+of the others, and the peak of this process.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from time import perf_counter
 
 import dask.array as da
 import numpy as np
+from machine import RESULTS
 from sklearn.metrics import adjusted_rand_score
 
 from frpcag import FRPCAGClustering
@@ -63,4 +65,7 @@ if __name__ == "__main__":
 
             cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None)
             stack.enter_context(Client(stack.enter_context(cluster)))
-        print(json.dumps(measure(n, n_workers)))
+        row = json.dumps(measure(n, n_workers))
+    print(row)
+    with (RESULTS / "clustering_dask.jsonl").open("a") as file:
+        file.write(row + "\n")
