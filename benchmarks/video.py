@@ -2,20 +2,20 @@
 
 Run with FRPCAG_DATA set; OpenCV's methods need frpcag[benchmarks] (opencv-contrib-python-headless):
 
-    python benchmarks/video.py                 # every clip and method that results/video.json does not hold yet
-    python benchmarks/video.py --again ours    # one method again
-    python benchmarks/video.py --table         # print the table
-    python benchmarks/video.py --sheets        # contact sheets in results/video/
-    python benchmarks/video.py --choices       # what other settings would have given
-    python benchmarks/video.py --stream        # new frames against a frozen background, ms a frame
+    python benchmarks/video.py                   # every clip and method that results/video.json does not hold yet
+    python benchmarks/video.py --again ours      # one method again
+    python benchmarks/video.py --rescore         # scores again, from the backgrounds kept
+    python benchmarks/video.py --table           # print the tables
+    python benchmarks/video.py --sheets          # contact sheets in results/video/
+    python benchmarks/video.py --stream          # new frames against a frozen background, ms a frame
 
 Each clip and method runs in a process of its own, one after the other. F1 counts the pixels of all frames with a mask
-together. One score and one threshold rule for every method: "smoothed" is the best threshold of the score of
-frpcag.video.masks, made of the difference to the method's background, with one noise level for all pixels. OpenCV's
-methods also give masks: theirs, after a 5 x 5 median filter, count where they are better than the score. "raw" is the
-best threshold of |frame - background|; "best" that of the score BackgroundSeparator makes its own mask of, which knows
-the noise of each pixel. "truth" is no method: a still background made of the pixels that the truth calls background.
-FRPCAG_VIDEO_CACHE names a folder for the backgrounds, so that other scores can be tried without fitting again.
+together. "score" is the same for every method: the best threshold of the score of frpcag.video.masks, made of frame
+and the method's background, with one noise map for all, that of BackgroundSeparator. OpenCV's methods also give masks:
+theirs, after a 5 x 5 median filter, count where they are better than the score. "raw" is the best threshold of
+|frame - background|, or OpenCV's own mask where that is better. "auto" is the mask as a user gets it. "truth" is no
+method: a still background made of the pixels that the truth calls background. The backgrounds are kept in the folder
+FRPCAG_VIDEO_CACHE, by default one in the system's temporary folder.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from time import perf_counter, process_time
@@ -35,10 +36,11 @@ from machine import RESULTS, write_result
 
 from frpcag import BackgroundSeparator
 from frpcag.evaluate.foreground import best_threshold, mask_scores
-from frpcag.video import ghosts, masks, separator, similar_frames
+from frpcag.video import masks, similar_frames
 
 CLIPS = ("hall", "lobby", "escalator", "mall", "hallmonitor", "ibmtest2", "bootstrap", "highway")
 METHODS = ("ours", "rpca", "mog2", "knn", "gsoc", "median", "truth")
+CACHE = Path(os.environ.get("FRPCAG_VIDEO_CACHE") or Path(tempfile.gettempdir()) / "frpcag-video")
 
 
 def load(clip: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -47,18 +49,29 @@ def load(clip: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return data["frames"], data["gt_idx"], data["gt"]
 
 
-def rate(difference: np.ndarray, noise: float | np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Return the best F1 of a method's difference to its background, raw and smoothed."""
+def rate(clip: str, method: str, frames, at, truth) -> dict[str, float]:
+    """Return the best F1 of a method's difference to its background: as the score of all methods, and raw."""
+    shot, behind = frames[at].astype(np.float32), kept(clip, method)
+    exact = kept(clip, f"{method}_U") if method == "ours" else behind
     return {
-        "raw": best_threshold(np.abs(difference), truth)["f1"],
-        "smoothed": best_threshold(masks.foreground_score(difference, noise), truth)["f1"],
+        "score": best_threshold(score_of(shot, behind, kept(clip, "noise")), truth)["f1"],
+        "raw": best_threshold(np.abs(shot - exact), truth)["f1"],
     }
 
 
-def noise_of(frames: np.ndarray) -> float:
-    rows = similar_frames.spread(len(frames), similar_frames.NOISE_FRAMES)
-    near = similar_frames.nearest_frames(similar_frames.shrink(frames), round(len(frames) ** 0.5), rows=rows)
-    return float(np.median(similar_frames.noise_map(frames.reshape(len(frames), -1, 1)[:, ::7], rows, near)))
+def score_of(shot, behind, noise):
+    return masks.foreground_score(shot - behind, noise, background=behind)
+
+
+def kept(clip: str, name: str) -> np.ndarray:
+    """Return backgrounds of the frames with a mask, or the noise map, as the fit left them."""
+    return np.load(CACHE / f"{clip}_{name}.npy").astype(np.float32)
+
+
+def keep(clip: str, **arrays) -> None:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for name, values in arrays.items():
+        np.save(CACHE / f"{clip}_{name}.npy", values.astype(np.float16 if values.ndim == 3 else np.float32))
 
 
 def timed(function) -> tuple:
@@ -68,45 +81,39 @@ def timed(function) -> tuple:
     return result, {"seconds": perf_counter() - start, "cpu_seconds": process_time() - cpu_start}
 
 
-def run_ours(frames, at, truth) -> dict:
+def run_ours(clip, frames, at, truth) -> dict:
     BackgroundSeparator(max_iter=2).fit(frames[:8])  # kernels are compiled by now
     model, times = timed(lambda: BackgroundSeparator().fit(frames))
-    S = model.foreground_[at]
-    keep(model.background_[at], frames)
-    return {
-        **times,
-        "auto": mask_scores(model.mask_[at], truth),
-        "best": best_threshold(masks.foreground_score(S, model.noise_map_), truth)["f1"],
-        **rate(S, noise_of(frames), truth),  # the same noise as the rivals get
-        "noise": model.noise_,
-        "gap": model.duality_gap_,
-    }
+    W = model.frame_graph_.weights.tocsr()
+    means = (W @ model.background_.reshape(len(frames), -1))[at] / np.asarray(W.sum(axis=1))[at].reshape(-1, 1)
+    keep(clip, ours=means.reshape(frames[at].shape), ours_U=model.background_[at], noise=model.noise_map_)
+    return {**times, "auto": mask_scores(model.mask_[at], truth), "noise": model.noise_, "gap": model.duality_gap_}
 
 
-def run_rpca(frames, at, truth) -> dict:
+def run_rpca(clip, frames, at, truth) -> dict:
     from frpcag.baselines import RPCA
 
     X = frames.reshape(len(frames), -1).astype(np.float32) / 255
     model, times = timed(lambda: RPCA(tol=1e-6).fit(X))
-    S = 255 * (X - model.low_rank_).reshape(frames.shape)[at]
-    keep(frames[at] - S, frames)
-    rank = len(model.singular_values_)
-    return {**times, **rate(S, noise_of(frames), truth), "rank": rank, "n_iter": model.n_iter_}
+    keep(clip, rpca=255 * model.low_rank_.reshape(frames.shape)[at])
+    return {**times, "rank": len(model.singular_values_), "n_iter": model.n_iter_}
 
 
-def run_median(frames, at, truth) -> dict:
+def run_median(clip, frames, at, truth) -> dict:
     middle, times = timed(lambda: np.median(frames, axis=0))
-    return {**times, **rate(frames[at].astype(np.float32) - middle, noise_of(frames), truth)}
+    keep(clip, median=np.repeat(middle[None], len(at), axis=0))
+    return times
 
 
-def run_truth(frames, at, truth) -> dict:
+def run_truth(clip, frames, at, truth) -> dict:
     known = np.where(truth == 0, frames[at].astype(np.float32), np.nan)
     middle, times = timed(lambda: np.nanmedian(known, axis=0))
     middle = np.where(np.isnan(middle), np.median(frames, axis=0), middle)
-    return {**times, **rate(frames[at] - middle, noise_of(frames), truth)}
+    keep(clip, truth=np.repeat(middle[None], len(at), axis=0))
+    return times
 
 
-def run_opencv(kind: str, frames, at, truth) -> dict:
+def run_opencv(clip, kind: str, frames, at, truth) -> dict:
     import cv2
 
     make = {
@@ -127,24 +134,9 @@ def run_opencv(kind: str, frames, at, truth) -> dict:
         return np.stack(found), np.stack(backgrounds)
 
     (mask, still), times = timed(run)
-    keep(still, frames)
-    rated = rate(frames[at] - still.astype(np.float32), noise_of(frames), truth)
+    keep(clip, **{kind: still})
     filtered = np.stack([cv2.medianBlur(one, 5) for one in mask]) > 0
-    auto = mask_scores(mask > 0, truth)
-    return {
-        **times,
-        "auto": auto,
-        "raw": max(rated["raw"], auto["f1"]),
-        "smoothed": max(rated["smoothed"], mask_scores(filtered, truth)["f1"]),
-    }
-
-
-def keep(background: np.ndarray, frames: np.ndarray) -> None:
-    """Store the backgrounds of the frames with a mask for other scores to be tried on."""
-    folder = os.environ.get("FRPCAG_VIDEO_CACHE")
-    if folder and sys.argv[1:2] == ["--one"]:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        np.save(Path(folder) / f"{'_'.join(sys.argv[2:4])}.npy", background.astype(np.float16))
+    return {**times, "auto": mask_scores(mask > 0, truth), "filtered": mask_scores(filtered, truth)}
 
 
 def one(clip: str, method: str) -> dict:
@@ -153,11 +145,30 @@ def one(clip: str, method: str) -> dict:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     functions = {"ours": run_ours, "rpca": run_rpca, "median": run_median, "truth": run_truth}
     if method in functions:
-        record = functions[method](frames, at, truth)
+        record = functions[method](clip, frames, at, truth)
     else:
-        record = run_opencv(method, frames, at, truth)
+        record = run_opencv(clip, method, frames, at, truth)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"clip": clip, "method": method, "shape": frames.shape, **record, "megabytes": (peak - before) / 1024}
+    record = {"clip": clip, "method": method, "shape": frames.shape, **record, "megabytes": (peak - before) / 1024}
+    return scored(record, frames, at, truth)
+
+
+def scored(record: dict, frames, at, truth) -> dict:
+    found = rate(record["clip"], record["method"], frames, at, truth)
+    if "filtered" in record:  # OpenCV's own masks, where they are better
+        found = {
+            "score": max(found["score"], record["filtered"]["f1"]),
+            "raw": max(found["raw"], record["auto"]["f1"]),
+        }
+    return {**record, **found}
+
+
+def rescore(clips) -> None:
+    records = saved()["records"]
+    for clip in clips:
+        frames, at, truth = load(clip)
+        records = [scored(row, frames, at, truth) if row["clip"] == clip else row for row in records]
+    save(records=records)
 
 
 def saved() -> dict:
@@ -186,34 +197,68 @@ def measure(clips, again) -> None:
 def print_table() -> None:
     rows = {(row["clip"], row["method"]): row for row in saved()["records"]}
     clips = [clip for clip in CLIPS if all((clip, method) in rows for method in METHODS)]
-    names = {"rpca": "RPCA", "mog2": "MOG2", "knn": "KNN", "gsoc": "GSOC", "median": "median", "truth": "truth"}
-    heads = ["clip", "auto: precision, recall, F1", "best", "smoothed: ours", *names.values()]
-    rivals = [name for name in names if name != "truth"]
-    print("| " + " | ".join([*heads, "raw: ours", *(names[name] for name in rivals)]) + " |")
-    print("|---" * (len(heads) + 1 + len(rivals)) + "|")
-    means: list[list[float]] = []
-    for clip in clips:
-        ours = rows[clip, "ours"]
-        auto = ours["auto"]
-        smoothed, raw = ([ours[key], *(rows[clip, name][key] for name in rivals)] for key in ("smoothed", "raw"))
-        cells = [f"{auto['precision']:.2f}, {auto['recall']:.2f}, {auto['f1']:.3f}", f"{ours['best']:.3f}"]
-        for group in (smoothed, raw):
-            cells += [f"**{v:.3f}**" if v == max(group) else f"{v:.3f}" for v in group]
-            if group is smoothed:
-                cells.append(f"{rows[clip, 'truth']['smoothed']:.3f}")
-        print(f"| {clip} {' x '.join(map(str, ours['shape']))} | {' | '.join(cells)} |")
-        means.append([auto["f1"], ours["best"], *smoothed, rows[clip, "truth"]["smoothed"], *raw])
-    print("| mean | " + " | ".join(f"{v:.3f}" for v in np.mean(means, axis=0)) + " |\n")
-    print("| clip | " + " | ".join(f"{method}: s, CPU s, MB" for method in METHODS) + " | RPCA / ours: s, CPU s |")
+    rivals = [method for method in METHODS[1:] if method != "truth"]
+    print("One score, one noise map, the best threshold\n")
+    _print_f1(clips, ("ours", *rivals, "truth"), lambda clip, method: rows[clip, method]["score"])
+    print("\nRaw difference to the background, the best threshold\n")
+    _print_f1(clips, ("ours", *rivals), lambda clip, method: rows[clip, method]["raw"])
+    print("\nMasks as users get them; RPCA and median: |difference| above the level that is best on the other clips\n")
+    plain = plain_levels(clips)
+
+    def as_used(clip: str, method: str) -> float:
+        row = rows[clip, method]
+        both = [row[key]["f1"] for key in ("auto", "filtered") if key in row]
+        return max(both) if both else plain[method][clip]
+
+    _print_f1(clips, ("ours", *rivals), as_used)
+    print("\n| clip | " + " | ".join(f"{method}: s, CPU s, MB" for method in METHODS) + " | RPCA / ours: s, CPU s |")
     print("|---" * (len(METHODS) + 2) + "|")
     for clip in clips:
         cells = [
-            f"{row['seconds']:.1f}, {row.get('cpu_seconds', np.nan):.1f}, {row['megabytes']:.0f}"
+            f"{row['seconds']:.1f}, {row['cpu_seconds']:.1f}, {row['megabytes']:.0f}"
             for row in (rows[clip, method] for method in METHODS)
         ]
-        pairs = [[rows[clip, m].get(key, np.nan) for m in ("rpca", "ours")] for key in ("seconds", "cpu_seconds")]
-        ratios = ", ".join(f"{rpca / ours:.1f}" for rpca, ours in pairs)
-        print(f"| {clip} | {' | '.join(cells)} | {ratios} |")
+        pairs = [[rows[clip, m][key] for m in ("rpca", "ours")] for key in ("seconds", "cpu_seconds")]
+        print(f"| {clip} | {' | '.join(cells)} | {', '.join(f'{rpca / ours:.1f}' for rpca, ours in pairs)} |")
+
+
+def _print_f1(clips, methods, f1) -> None:
+    """Print a table of F1; bold is the best of the methods that are no truth."""
+    names = {"rpca": "RPCA", "mog2": "MOG2", "knn": "KNN", "gsoc": "GSOC"}
+    print("| clip | " + " | ".join(names.get(method, method) for method in methods) + " |")
+    print("|---" * (len(methods) + 1) + "|")
+    table = np.array([[f1(clip, method) for method in methods] for clip in clips])
+    for clip, row in zip([*clips, "mean"], [*table, table.mean(axis=0)], strict=True):
+        best = max(value for value, method in zip(row, methods, strict=True) if method != "truth")
+        print(f"| {clip} | " + " | ".join(f"**{v:.3f}**" if v == best else f"{v:.3f}" for v in row) + " |")
+
+
+def at_levels(score, truth, levels) -> list[float]:
+    return [mask_scores(score > level, truth)["f1"] for level in levels]
+
+
+def held_out(table: np.ndarray) -> list[int]:
+    """Return for each row the column with the best mean of all other rows."""
+    return [int((table.sum(axis=0) - row).argmax()) for row in table]
+
+
+def plain_levels(clips) -> dict[str, dict[str, float]]:
+    """Return the F1 of RPCA and the median with |difference| above the level that is best on the other clips."""
+    levels, out = np.arange(4, 61, 2), {}
+    loaded = {clip: some(clip) for clip in clips}
+    for method in ("rpca", "median"):
+        table = np.array(
+            [at_levels(np.abs(x - kept(clip, method)[w]), t, levels) for clip, (x, t, w) in loaded.items()]
+        )
+        out[method] = dict(zip(clips, table[range(len(clips)), held_out(table)].tolist(), strict=True))
+    return out
+
+
+def some(clip: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return at most 20 frames with a mask, their masks, and which of those with a mask they are."""
+    frames, at, truth = load(clip)
+    which = similar_frames.spread(len(at), 20)
+    return frames[at[which]].astype(np.float32), truth[which], which
 
 
 def draw_sheets(clips) -> None:
@@ -247,70 +292,6 @@ def draw_sheets(clips) -> None:
         plt.close(figure)
 
 
-CHOICES = {
-    "as built": {},
-    "links by Euclidean distance": {"cdist": "euclidean"},
-    "links to frames near in time, too": {"APART": 0.0},
-    "frames within a tenth of the clip left out": {"APART": 1 / 10},
-    "frames within a fortieth of the clip left out": {"APART": 1 / 40},
-    "half the neighbours": {"neighbors": 0.5},
-    "twice the neighbours": {"neighbors": 2},
-    "gamma1 half": {"TIGHTNESS": 0.2},
-    "gamma1 double": {"TIGHTNESS": 0.8},
-    "people not left out of the second solve": {"threshold": 1e6},
-    "15 steps": {"max_iter": 15},
-    "60 steps": {"max_iter": 60},
-    "mask from |S| alone": {"SLOPE": 0.0},
-    "slope 1": {"SLOPE": 1.0},
-    "slope 3": {"SLOPE": 3.0},
-    "cap 12": {"CAP": 12.0},
-    "cap 24": {"CAP": 24.0},
-    "no cap": {"CAP": 1e9},
-    "blur 1 pixel": {"BLUR": 1.0},
-    "blur 3 pixels": {"BLUR": 3.0},
-    "what stands still not looked for": {"FREE_SHARE": 2.0, "STANDS": 2.0},
-    "half as much standing": {"STANDS": 0.2},
-}
-
-
-def try_choice(clip: str, changes: dict) -> dict[str, float]:
-    """Return the F1 that other settings give, in this process."""
-    changes = dict(changes)
-    frames, at, truth = load(clip)
-    if len(frames) > 300:  # other settings are compared on every third frame, for time
-        keep = np.union1d(np.arange(0, len(frames), 3), at if len(at) < 100 else [])
-        inside = np.isin(at, keep)
-        frames, truth, at = frames[keep], truth[inside], np.searchsorted(keep, at[inside])
-    params = {name: changes.pop(name) for name in ("threshold", "max_iter") if name in changes}
-    if (factor := changes.pop("neighbors", None)) is not None:
-        auto = min(round(len(frames) ** 0.5), separator.MOST_NEIGHBORS)
-        params["n_neighbors"] = max(1, round(factor * auto))
-    if (metric := changes.pop("cdist", None)) is not None:
-        plain = similar_frames.cdist
-        similar_frames.cdist = lambda a, b, _: plain(a, b, metric)
-    for name, value in changes.items():
-        (module,) = (m for m in (masks, similar_frames, separator, ghosts) if name in vars(m) and name.isupper())
-        setattr(module, name, value)
-    model = BackgroundSeparator(**params).fit(frames)
-    return {**rate(model.foreground_[at], model.noise_map_, truth), "auto": mask_scores(model.mask_[at], truth)["f1"]}
-
-
-def measure_choices(clips) -> None:
-    for name in CHOICES:
-        for clip in clips:
-            choices = saved().get("choices", {})
-            if clip in choices.get(name, {}):
-                continue
-            command = [sys.executable, __file__, "--try", clip, name]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            choices.setdefault(name, {})[clip] = json.loads(done.stdout.splitlines()[-1])
-            save(choices=choices)
-        row = saved()["choices"][name]
-        cells = " | ".join(f"{row[clip]['smoothed']:.3f}" for clip in clips)
-        means = [np.mean([row[clip][key] for clip in clips]) for key in ("smoothed", "raw", "auto")]
-        print(f"| {name} | {cells} | {' | '.join(f'{mean:.3f}' for mean in means)} |", flush=True)
-
-
 def measure_stream() -> None:
     result = {}
     for clip in ("bootstrap", "highway"):
@@ -333,20 +314,17 @@ if __name__ == "__main__":
     parser.add_argument("--clips", nargs="+", default=CLIPS, choices=CLIPS)
     parser.add_argument("--again", nargs="+", default=(), choices=METHODS)
     parser.add_argument("--one", nargs=2, metavar=("CLIP", "METHOD"))
-    parser.add_argument("--try", nargs=2, dest="attempt", metavar=("CLIP", "CHOICE"))
-    for flag in ("--table", "--sheets", "--choices", "--stream"):
+    for flag in ("--table", "--sheets", "--stream", "--rescore"):
         parser.add_argument(flag, action="store_true")
     asked = parser.parse_args()
     if asked.one:
         print(json.dumps(one(*asked.one)))
-    elif asked.attempt:
-        print(json.dumps(try_choice(asked.attempt[0], CHOICES[asked.attempt[1]])))
+    elif asked.rescore:
+        rescore(asked.clips)
     elif asked.table:
         print_table()
     elif asked.sheets:
         draw_sheets(asked.clips)
-    elif asked.choices:
-        measure_choices(asked.clips)
     elif asked.stream:
         measure_stream()
     else:

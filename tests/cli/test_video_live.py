@@ -98,6 +98,40 @@ def test_the_command_watches_a_stream_over_http_until_it_ends(frpcag, working_fo
     assert "50 frames shown" in result.stdout
 
 
+def test_a_stream_that_breaks_off_ends_the_view_with_one_line(frpcag, working_folder):
+    with video_writer(working_folder / "walk.mp4") as write:
+        for frame in walk(50):
+            write(frame)
+    av = pytest.importorskip("av")
+    with av.open(str(working_folder / "walk.mp4")) as clip, av.open(str(working_folder / "walk.ts"), "w") as stream:
+        copy = stream.add_stream_from_template(clip.streams.video[0])
+        for packet in clip.demux(clip.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = copy
+                stream.mux(packet)
+    sent = (working_folder / "walk.ts").read_bytes()
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Camera(BaseHTTPRequestHandler):
+        def do_GET(self):  # no length: the viewer cannot know where the stream ends
+            self.send_response(200)
+            self.send_header("Content-Type", "video/mp2t")
+            self.end_headers()
+            self.wfile.write(sent)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Camera) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        result = frpcag("video", f"http://127.0.0.1:{server.server_address[1]}/", "--port", 0, "--fit-frames", 10)
+        server.shutdown()
+    assert result.exit_code == 0, result.stderr
+    assert "the stream ended" in result.stderr
+    shown = int(result.stdout.split("\n")[1].split()[0])
+    assert 40 <= shown <= 50  # the decoder holds a few
+
+
 def test_a_camera_that_is_not_there_is_one_line(frpcag):
     result = frpcag("video", "--camera", 97, "--port", 0, "--quiet")
     assert result.exit_code == 2

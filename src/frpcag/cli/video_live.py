@@ -17,7 +17,7 @@ from frpcag import BackgroundSeparator
 from frpcag.cli.errors import InputError
 from frpcag.cli.video_outputs import grey_range, to_bytes
 from frpcag.video.boxes import boxes_of, draw_boxes
-from frpcag.video.decode import decode_video, import_pillow
+from frpcag.video.decode import decode_video, import_av, import_pillow
 from frpcag.video.frames import FrameSource
 
 Array = np.ndarray
@@ -173,6 +173,18 @@ def serve(
 
 
 def _frames(source: str | None, camera: int | None, resize: Any, color: bool) -> Iterator[Array]:
+    shown = 0
+    try:
+        for shown, frame in enumerate(_read(source, camera, resize, color), start=1):  # noqa: B007
+            yield frame
+    except ValueError as error:
+        # FFmpeg cannot tell the end of a stream of unknown length from a line that broke.
+        if shown == 0 or not isinstance(error.__cause__, import_av().FFmpegError):
+            raise
+        typer.echo(f"the stream ended: {error.__cause__.strerror}", err=True)
+
+
+def _read(source: str | None, camera: int | None, resize: Any, color: bool) -> Iterator[Array]:
     if camera is None:
         yield from FrameSource(source, resize=resize, color=color)
         return

@@ -56,7 +56,6 @@ def write_results(
 ) -> tuple[list[float], dict[str, Any]]:
     """Separate the clip frame by frame; return the share of foreground in each, and some frames to show."""
     shares: list[float] = []
-    rows: list[dict[str, Any]] = []
     shown = set(np.linspace(0, n_frames - 1, _SHOWN).astype(int).tolist())
     sheet: dict[str, list[Any]] = {"labels": [], "frame": [], "background": [], "foreground": [], "mask": []}
     videos = ("background", "foreground", "mask", *(("side_by_side",) if side_by_side else ()))
@@ -73,6 +72,8 @@ def write_results(
             files.enter_context((folder / "boxes.csv").open("w", newline="", encoding="utf-8")), BOX_COLUMNS
         )
         table.writeheader()
+        listed = files.enter_context((folder / "boxes.json").open("w", encoding="utf-8"))
+        before = "["
         for times, block in _blocks(frames):
             start = len(shares)
             background, mask = separator.separate(block) if fitted is None else fitted.separate(start, block)
@@ -84,7 +85,8 @@ def write_results(
                 for x, y, w, h, area in boxes_of(mask[offset]).tolist():
                     row = dict(zip(BOX_COLUMNS, (number, round(seconds, 4), x, y, w, h, area), strict=True))
                     table.writerow(row)
-                    rows.append(row)
+                    listed.write(before + json.dumps(row))
+                    before = ",\n"
                 if masks:
                     write_image(folder / "masks" / f"{number:0{digits}d}.png", pictures["mask"][offset])
                 if number in shown:
@@ -94,7 +96,7 @@ def write_results(
                 shares.append(float(mask[offset].mean()))
             done = len(shares)
             bar.advance(f"separating, frame {done} of {n_frames}", done, n_frames)
-    (folder / "boxes.json").write_text(json.dumps(rows), encoding="utf-8")
+        listed.write("[]" if before == "[" else "]")
     return shares, sheet
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, uniform_filter
 
 from frpcag.runtime.threads import block_pool
 
@@ -17,18 +17,23 @@ SLOPE = 2.0
 CAP = 18.0
 # Pixels: standard deviation of the smoothing.
 BLUR = 2.0
+# A shadow is the background times one number between LEAST_LIGHT and 1 in a window of SIDE pixels, to within the noise;
+# where that explains the frame, a pixel counts for this much less.
+SHADOW, LEAST_LIGHT, SIDE = 0.7, 0.6, 5
 # Noise levels from which on a pixel is foreground.
-LEVEL = 11.0
+LEVEL = 12.0
 
 # Frames scored at a time by one thread.
 _BLOCK = 8
 
 
-def foreground_score(S: Array, noise: float | Array, *, n_jobs: int | None = None) -> Array:
+def foreground_score(
+    S: Array, noise: float | Array, *, background: Array | None = None, n_jobs: int | None = None
+) -> Array:
     """Return how strongly each pixel stands out, in noise levels.
 
-    ``min((|S| + 2 |grad S|) / noise, 18)``, the larger of the channels of a colour video, smoothed by a Gaussian of
-    two pixels.
+    ``min((|S| + 2 |grad S|) / noise, 18)``, the larger of the channels of a colour video, less where a shadow on the
+    background explains it, smoothed by a Gaussian of two pixels.
 
     Parameters
     ----------
@@ -36,6 +41,8 @@ def foreground_score(S: Array, noise: float | Array, *, n_jobs: int | None = Non
         The sparse part.
     noise : float or ndarray of the shape of a frame
         Standard deviation of the noise, of all pixels or of each, in the units of ``S``; positive.
+    background : ndarray of the shape of ``S``, optional
+        What ``S`` is the difference to; without it shadows count like anything else. Zero is black.
     n_jobs : int, optional
         Number of threads.
 
@@ -56,11 +63,16 @@ def foreground_score(S: Array, noise: float | Array, *, n_jobs: int | None = Non
     """
     score = np.empty(S.shape[:3], np.float32)
 
+    levels = np.asarray(noise, np.float32)
+
     def fill(start: int) -> None:
         rows = slice(start, start + _BLOCK)
-        block = S[rows].astype(np.float32, copy=False) / np.asarray(noise, np.float32)
+        block = S[rows].astype(np.float32, copy=False) / levels
         size = _strength(block) if block.ndim == 3 else np.max([_strength(block[..., c]) for c in range(3)], axis=0)
-        gaussian_filter(np.minimum(size, np.float32(CAP)), (0, BLUR, BLUR), output=score[rows], truncate=3.0)
+        np.minimum(size, np.float32(CAP), out=size)
+        if background is not None:
+            size *= 1 - np.float32(SHADOW) * _shadow(block, background[rows].astype(np.float32, copy=False) / levels)
+        gaussian_filter(size, (0, BLUR, BLUR), output=score[rows], truncate=3.0)
 
     if len(S) <= _BLOCK:  # threads would take longer to start than to finish
         fill(0)
@@ -77,3 +89,21 @@ def _strength(block: Array) -> Array:
         if block.shape[axis] > 1:
             squares += np.square(np.gradient(block, axis=axis))
     return np.abs(block) + np.float32(SLOPE) * np.sqrt(squares)
+
+
+def _shadow(S: Array, background: Array) -> Array:
+    """Return how well a shadow explains each pixel of a difference, from 0 to 1; both in noise levels."""
+    # One noise level more keeps the quotient of two dark places from being one of noise.
+    behind = background + 1
+    grey, lit = (values.mean(axis=3) if S.ndim == 4 else values for values in (S, behind))
+    mean = _around(lit)
+    light = (mean + _around(grey)) / np.where(mean > 0, mean, np.inf)
+    rest = np.square(S + (1 - (light if S.ndim == 3 else light[..., None])) * behind)
+    off = np.sqrt(np.maximum(_around(rest if S.ndim == 3 else rest.mean(axis=3)), 0))
+    fits = np.exp(-np.maximum(off - 1, 0))
+    fits[(light <= LEAST_LIGHT) | (light >= 1)] = 0
+    return fits
+
+
+def _around(values: Array) -> Array:
+    return uniform_filter(values, (0, SIDE, SIDE))

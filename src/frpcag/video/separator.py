@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from scipy.sparse import diags_array
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -17,6 +18,7 @@ from frpcag.graphs import Graph, build_graph
 from frpcag.graphs.weights import edges_to_matrix
 from frpcag.problem import Problem
 from frpcag.runtime.memory import require_memory
+from frpcag.runtime.threads import block_pool
 from frpcag.solvers import Progress, solve
 from frpcag.video.checks import check_frames, choice
 from frpcag.video.follow import follow
@@ -30,6 +32,8 @@ Array = np.ndarray
 # All measured in docs/decisions/video.md, one set for all clips.
 # gamma1 in units of 1 / noise: a background pixel may leave the mean of its neighbour frames by 1.25 noise levels.
 TIGHTNESS = 0.4
+# S of a solve is shorter by that than the difference the mask is made of, which costs the score of a person this much.
+SHORTER = 1.0
 # A frame is linked to the square root of their number of frames, at most this many.
 MOST_NEIGHBORS = 20
 # The noise cannot be smaller than this share of the range of the data, half a grey level of 8 bits.
@@ -37,7 +41,7 @@ LEAST_NOISE = 1 / 510
 NOISE_PIXELS = 3000  # that the first estimate of the noise looks at
 # What a fit holds for each entry of the frames at its peak; measured by benchmarks/video.py.
 BYTES_PER_ENTRY = 56
-_BLOCK = 16
+_BLOCK, _FEW = 16, 8
 
 
 class BackgroundSeparator(SavedModel, BaseEstimator):
@@ -181,7 +185,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         self.n_iter_, self.duality_gap_ = 0, 0.0
         first = self._solve(planes, None, None)
         score = foreground_score(frames - first.reshape(frames.shape), level, n_jobs=self.n_jobs)
-        moving = (score > self.threshold_).reshape(planes.shape[:2])
+        moving = (score > self.threshold_ - SHORTER).reshape(planes.shape[:2])
         if moving.all():  # a threshold near zero: what is all foreground says nothing about the background
             moving[:] = False
         free = find_free_places(frames, level, lambda S: foreground_score(S, level, n_jobs=self.n_jobs))
@@ -201,7 +205,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         self.background_ = self._solve(planes, moving, first).reshape(frames.shape)
         del first, moving, score
         self.foreground_ = np.subtract(frames, self.background_, dtype=np.float32)
-        self.mask_ = self._mask(self.foreground_)
+        self.mask_ = self._fitted_mask(frames)
         self.drift_ = np.zeros(self.frame_shape_, np.float32)
         self._keep(choose_references(self.background_, self.noise_), 1)
 
@@ -272,7 +276,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
             float32.
         """
         frames, single = self._new_frames(frames)
-        background = np.concatenate(list(self._backgrounds(frames)))
+        background = np.concatenate([self._near(x, b) for x, b in self._linked_means(frames)])
         return background[0] if single else background
 
     def separate(self, frames) -> tuple[Array, Array]:
@@ -290,8 +294,8 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         mask : bool ndarray of shape (n_frames, h, w), or (h, w) for one frame
         """
         frames, single = self._new_frames(frames)
-        background = self.background(frames)
-        mask = self._mask(np.subtract(frames, background, dtype=np.float32))
+        pairs = [(self._near(x, b), self._mask(x, b)) for x, b in self._linked_means(frames)]
+        background, mask = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         return (background[0], mask[0]) if single else (background, mask)
 
     def fit_transform(self, frames, y=None) -> Array:
@@ -333,8 +337,27 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
             self.drift_ = np.zeros(self.frame_shape_, np.float32)
         self._keep(self.references_, self.n_links_)
 
-    def _mask(self, S: Array) -> Array:
-        return foreground_score(S, self.noise_map_, n_jobs=self.n_jobs) > self.threshold_
+    def _mask(self, frames: Array, behind: Array) -> Array:
+        """Return the masks of frames, given the mean of the backgrounds that each is linked to.
+
+        ``S`` is what is left of the difference to that mean after up to ``1 / (2 gamma1)`` of it went to ``U``: a
+        dark coat in front of a dark counter would be lost in it.
+        """
+        S = np.subtract(frames, behind, dtype=np.float32)
+        return foreground_score(S, self.noise_map_, background=behind, n_jobs=self.n_jobs) > self.threshold_
+
+    def _fitted_mask(self, frames: Array) -> Array:
+        W, U = self.frame_graph_.weights.tocsr(), self.background_.reshape(len(frames), -1)
+        W = (diags_array(1 / np.asarray(W.sum(axis=1)).ravel()) @ W).astype(np.float32).tocsr()
+        mask = np.empty(frames.shape[:3], bool)
+
+        def fill(start: int) -> None:
+            rows = slice(start, start + _FEW)
+            mask[rows] = self._mask(frames[rows], (W[rows] @ U).reshape(frames[rows].shape))
+
+        with block_pool(self.n_jobs) as run:
+            run(fill, range(0, len(frames), _FEW))
+        return mask
 
     def _new_frames(self, frames) -> tuple[Array, bool]:
         check_is_fitted(self, "references_")
@@ -348,14 +371,8 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
             )
         return check_frames(frames), single
 
-    def _backgrounds(self, frames: Array) -> Iterator[Array]:
-        """Yield the backgrounds of a few frames at a time.
-
-        With the references fixed and no pixel graph, the problem of a new frame falls apart into pixels,
-        ``min |x - u| + gamma1 (u - b)^2``, ``b`` the mean of the references it is linked to: ``u`` is ``x`` within
-        ``1 / (2 gamma1)`` of ``b``, and ends there beyond.
-        """
-        reach = 1 / (2 * self.gamma1_) if self.gamma1_ > 0 else np.inf
+    def _linked_means(self, frames: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield a few frames at a time, and for each the mean of the references it is linked to."""
         for start in range(0, len(frames), _BLOCK):
             x = frames[start : start + _BLOCK].astype(np.float32)
             b = np.repeat(self.drift_[None], len(x), axis=0)
@@ -366,7 +383,16 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
                 near = np.argpartition(distance, self.n_links_ - 1, axis=1)[:, : self.n_links_]
                 for out, links in zip(b, near, strict=True):
                     out += self.references_[links].mean(axis=0, dtype=np.float32)
-            yield b + np.clip(x - b, -reach, reach)
+            yield x, b
+
+    def _near(self, x: Array, b: Array) -> Array:
+        """Return the background of frames between them and the mean of their references.
+
+        With the references fixed and no pixel graph, the problem of a new frame falls apart into pixels,
+        ``min |x - u| + gamma1 (u - b)^2``: ``u`` is ``x`` within ``1 / (2 gamma1)`` of ``b``, and ends there beyond.
+        """
+        reach = 1 / (2 * self.gamma1_) if self.gamma1_ > 0 else np.inf
+        return b + np.clip(x - b, -reach, reach)
 
 
 def _linked(planes: Array, near: Array) -> Graph:
