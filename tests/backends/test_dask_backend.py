@@ -231,7 +231,7 @@ BAD = [
     (da.from_array(X, chunks=(3, 4)), {"tol": -1.0}, "tol=-1.0"),
     (da.from_array(X, chunks=(3, 4)), {"gamma1": -1.0}, "gamma1=-1.0"),
     (da.from_array(X, chunks=(3, 4)), {"backend": "numba"}, "backend='numba' does not take Dask arrays"),
-    ("matrix.csv", {"backend": "dask"}, "X='matrix.csv' is no path"),
+    ("matrix.csv", {"backend": "dask"}, "X='matrix.csv' is not the path"),
 ]
 
 

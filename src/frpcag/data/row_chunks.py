@@ -67,7 +67,7 @@ def _open_path(path: str) -> Any:
 
         return zarr.open_array(path, mode="r")
     raise ValueError(
-        f"X={path!r} is no path to a matrix; pass one that ends in .npy or .zarr, or open the data set yourself, such "
+        f"X={path!r} is not the path of a matrix; pass one that ends in .npy or .zarr, or open the data set, such "
         "as h5py.File(path)['name']."
     )
 

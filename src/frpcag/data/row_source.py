@@ -34,7 +34,7 @@ class RowSource:
     def __init__(self, X: Any, estimator: Any, *, reset: bool = True) -> None:
         if isinstance(X, (str, Path)):
             if not str(X).endswith(".npy"):
-                raise ValueError(f"X={str(X)!r} is no path to a matrix; pass one that ends in .npy, or an array.")
+                raise ValueError(f"X={str(X)!r} is not the path of a matrix; pass one that ends in .npy, or an array.")
             X = np.load(X, mmap_mode="r")
         self._map = X if isinstance(X, np.memmap) else None
         if self._map is None:

@@ -36,6 +36,10 @@ class Format:
     key: str | None = None
 
 
+# A column with more decimals was computed, not measured: its numbers are not rounded.
+_MOST_DECIMALS = 9
+
+
 def write_columns(
     path: Path,
     X: Array,
@@ -72,6 +76,26 @@ def write_columns(
         form = Format(suffix, delimiter="\t", decimal=form.decimal, encoding=form.encoding)
     with atomic_file(path) as partial:
         _WRITERS[suffix](partial, X, columns, names, form)
+
+
+def rounded_like(given: Array, X: Array) -> Array:
+    """Return ``X`` with the numbers that differ from ``given`` rounded to the decimals of their column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.data.table_files import rounded_like
+    >>> rounded_like(np.array([[1.5, 3], [9.0, 4]]), np.array([[1.5, 3], [1.4667, 3.2]])).tolist()
+    [[1.5, 3.0], [1.5, 3.0]]
+    """
+    out = X.copy()
+    for j in range(X.shape[1]):
+        seen = given[np.isfinite(given[:, j]), j]
+        changed = X[:, j] != given[:, j]
+        decimals = next((d for d in range(_MOST_DECIMALS + 1) if (np.round(seen, d) == seen).all()), None)
+        if decimals is not None and changed.any():
+            out[changed, j] = np.round(X[changed, j], decimals)
+    return out
 
 
 def _write_text(path: Path, X: Array, columns: Sequence[Any], names: Sequence[str] | None, form: Format) -> None:

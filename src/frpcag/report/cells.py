@@ -75,7 +75,7 @@ def sentences(cells: Cells, samples: Any, features: Any) -> list[str]:
     if count:
         lines = [
             f"{size}: {count_of(count, 'cell')} ({percent(count / (n * p))}) {'is' if count == 1 else 'are'} probably "
-            f"wrong and {'was' if count == 1 else 'were'} repaired. All other cells are as they came."
+            f"wrong and {'was' if count == 1 else 'were'} repaired. All other cells are unchanged."
         ]
         lines.append(f"Most of them: {worst(cells, samples, features)}.")
     else:
