@@ -188,7 +188,9 @@ def test_a_background_that_follows_takes_dusk_for_background(walk):
     ]
     frozen = f1(model.transform(dusk[-1][0]), dusk[-1][1])
     followed = [model.follow(frame)[1] for frame, _ in dusk]
-    assert f1(np.stack(followed[-20:]), np.stack([seen for _, seen in dusk[-20:]])) > 0.85 > 0.5 > frozen
+    assert (
+        f1(np.stack(followed[-20:]), np.stack([seen for _, seen in dusk[-20:]])) > 0.85 > 0.8 > frozen
+    )  # frozen, dusk is a shadow
 
 
 def test_partial_fit_is_a_fit_first_and_then_follows(walk):
