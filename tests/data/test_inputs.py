@@ -273,8 +273,8 @@ def test_new_rows_in_a_frame_are_checked_alike(X):
         model.transform(pandas.DataFrame(X, columns=list("abcd")).assign(d="x"))
     frame = pandas.DataFrame(X, columns=list("abcd")).assign(d=pandas.array(spread(), dtype="Int64"))
     with_gap = np.column_stack([X[:, :3], [np.nan if v is None else v for v in spread()]])
-    # Sums over columns that lie in another order in memory.
-    assert_allclose(model.denoise(frame), FRPCAG(tol=0.1).fit(X).denoise(with_gap), rtol=1e-10)
+    # Sums over columns that lie in another order in memory; predictions are made in float32.
+    assert_allclose(model.denoise(frame), FRPCAG(tol=0.1).fit(X).denoise(with_gap), rtol=1e-5)
 
 
 @pytest.mark.parametrize("library", [pandas, polars], ids=["pandas", "polars"])
