@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from frpcag.backends.dask import DaskBackend, lasting
+from frpcag.backends.dask_parts import PartLost
 from frpcag.backends.dask_problem import BlockProblem, RowBlocks
 from frpcag.data.preprocess import check_range, check_shape, column_moments
 from frpcag.data.row_chunks import as_row_chunks
@@ -71,6 +72,8 @@ class DaskEngine(Engine):
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
         self.metric = EUCLIDEAN
+        self.restored: list[Any] = []
+        self.restored_again: Any = None
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a Dask array of row chunks; raise for what would fail later, before any work."""
@@ -204,8 +207,12 @@ class DaskEngine(Engine):
 
     def restore(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
         """Return the clean part, rows in the caller's order and units, and what rounding has moved."""
-        blocks = (solution.U, solution.slope)
-        return lasting(blocks, lambda: self._restored(X, solution, centred, problem))
+
+        def restored() -> tuple[Any, Moves]:
+            return lasting((solution.U, solution.slope), lambda: self._restored(X, solution, centred, problem))
+
+        self.restored_again = restored
+        return restored()
 
     def _restored(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
         rows, center, scale = centred.Xc, centred.center, centred.scale
@@ -223,6 +230,7 @@ class DaskEngine(Engine):
         done = layout.cluster.map(block_tasks.rows_in_units, tasks, homes)
         del back, chunks, tasks
         parts, moves = (layout.cluster.map(getitem, [(part, i) for part in done], homes) for i in (0, 1))
+        self.restored = parts
         low_rank = layout.cluster.array(parts, [(size, U.shape[1]) for size in sizes], U.dtype)
         return low_rank, Moves(*tree_sum(layout.cluster, moves))
 
@@ -230,6 +238,15 @@ class DaskEngine(Engine):
         """Return the results by name."""
         import dask.array as da
 
+        for _ in range(5):
+            try:  # a worker may have died with its rows since they were restored
+                self.cluster.gather(
+                    self.cluster.map(len, [(part,) for part in self.restored], [None] * len(X.chunks[0]))
+                )
+                break
+            except PartLost:
+                low_rank = self.restored_again()[0]
+                low_rank = self.clipped(low_rank, None) if self.model.nonnegative else low_rank
         center, scale = centred.center, centred.scale
         mean, sizes, dtype = center + factors.origin * scale, X.chunks[0], low_rank.dtype
         embedding = low_rank.map_blocks(
