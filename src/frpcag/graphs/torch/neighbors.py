@@ -12,7 +12,7 @@ from torch import Tensor
 
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.robust_candidates import MOST_ROUNDS, SETTLED, count_candidates, frequencies, map_width
-from frpcag.graphs.torch.smallest import smallest
+from frpcag.graphs.torch.smallest import GROUP, smallest
 
 Neighbors = tuple[Tensor, Tensor]
 
@@ -120,9 +120,12 @@ def exact_neighbors(X: Tensor, n_neighbors: int, *, metric: Metric = EUCLIDEAN) 
     indices = torch.empty((n, k), dtype=torch.int64, device=X.device)
     distances = torch.empty((n, k), dtype=torch.float64, device=X.device)
     doubtful = []
-    for rows in _blocks(everyone, n // _COARSE_BLOCKS):
+    count = min(n, k + _COARSE_EXTRA)
+    # Eight numbers of four bytes for each entry of the best groups, beside the products.
+    for rows in _blocks(everyone, (n + 8 * GROUP * count) // _COARSE_BLOCKS):
         products = torch.mm(halves[rows], halves.T, out_dtype=torch.float32)
-        last, candidates = smallest(half_squares, products, min(n, k + _COARSE_EXTRA))
+        last, candidates = smallest(half_squares, products, count)
+        del products  # or it would live beside that of the next rows
         indices[rows], distances[rows] = _rank(points, rows, candidates, k)
         if candidates.shape[1] == n:
             continue
