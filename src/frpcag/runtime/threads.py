@@ -7,6 +7,7 @@ product rounds differently for every number of threads. Block sizes are constant
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from numbers import Integral
 from typing import TypeVar
 
 import joblib
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
@@ -32,6 +33,19 @@ def count_threads(n_jobs: int | None) -> int:
 
 _LIMIT = threading.Lock()
 _forked = False
+_found: tuple[int, ThreadpoolController] | None = None
+
+
+def _libraries() -> ThreadpoolController:
+    """Return what controls the threads of BLAS and OpenMP, looked for again whenever modules have been imported.
+
+    The search takes some ten milliseconds, more than a small fit.
+    """
+    global _found
+    n_modules = len(sys.modules)
+    if _found is None or _found[0] != n_modules:
+        _found = n_modules, ThreadpoolController()
+    return _found[1]
 
 
 def _after_fork() -> None:
@@ -50,7 +64,7 @@ def openmp_after_fork() -> Iterator[None]:
     if not _forked:
         yield
         return
-    with threadpool_limits(1, user_api="openmp"):
+    with _libraries().limit(limits=1, user_api="openmp"):
         yield
 
 
@@ -67,7 +81,7 @@ def single_threaded_blas() -> Iterator[None]:
         yield
         return
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries().limit(limits=1, user_api="blas"):
             yield
     finally:
         _LIMIT.release()
@@ -75,7 +89,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 def _limit_openmp_of_this_thread() -> None:
     # OpenMP keeps this number per calling thread: nothing to give back, the thread ends with the pool.
-    ThreadpoolController().select(user_api="openmp").limit(limits=1)
+    _libraries().select(user_api="openmp").limit(limits=1)
 
 
 @contextmanager
@@ -97,4 +111,12 @@ def block_pool(
         return
     workers = ThreadPoolExecutor(count_threads(n_jobs), initializer=_limit_openmp_of_this_thread)
     with single_threaded_blas(), workers as pool:
-        yield lambda function, blocks: list(pool.map(function, blocks))
+
+        def run(function: Callable[[Block], Result], blocks: Iterable[Block]) -> list[Result]:
+            blocks = list(blocks)
+            if len(blocks) > 1:
+                return list(pool.map(function, blocks))
+            with _libraries().limit(limits=1, user_api="openmp"):  # a thread would cost more than a small block
+                return [function(block) for block in blocks]
+
+        yield run
