@@ -12,13 +12,15 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from frpcag.data.preprocess import restore, validate_matrix
 from frpcag.engines.base import call_on_rows
 from frpcag.estimators.frames import as_asked
-from frpcag.estimators.known_rows import prepared
+from frpcag.estimators.linked_rows import clean_rows
 from frpcag.runtime.memory import require_memory
 
 Array = np.ndarray
 
 # Entries cleaned at a time: millions of rows take no more memory than their result.
 _ENTRIES = 1 << 24
+# Sizes of float32 data from which on rows are cleaned in float32.
+_LEAST_SINGLE = 1e-30
 
 
 class NewRowsMixin(TransformerMixin):
@@ -30,8 +32,15 @@ class NewRowsMixin(TransformerMixin):
     mean_: Array
     center_: Array
     scale_: Array
+    sample_graph_: Any
+    feature_graph_: Any
+    gamma1_: float
+    gamma2_: float
+    n_neighbors: int
+    metric: str
     loss: str
-    nonnegative: bool
+    huber_delta: float
+    n_jobs: int | None
 
     def transform(self, X):
         """Clean new rows against the fitted samples and return them in the principal directions.
@@ -39,8 +48,7 @@ class NewRowsMixin(TransformerMixin):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            New samples. Each row is treated on its own, alone or in a batch alike to the last bit; rows of the
-            training data give their ``embedding_``.
+            New samples. Each row is treated on its own; rows of the training data give their ``embedding_``.
 
         Returns
         -------
@@ -51,10 +59,6 @@ class NewRowsMixin(TransformerMixin):
 
     def denoise(self, X):
         """Return new rows cleaned against the fitted samples, in the units of ``X``.
-
-        With ``loss="l1"``, cells that the fitted samples explain stay, wrong and missing ones are predicted. Other
-        losses take noise in every cell for granted, and all cells are predicted. What rows are compared with is
-        prepared on the first call after a fit, and kept. A row of the training data gets its row of ``low_rank_``.
 
         A frame if ``set_output`` says so.
         """
@@ -71,15 +75,11 @@ class NewRowsMixin(TransformerMixin):
 
     def _transform_rows(self, X) -> Array:
         origin = (self.mean_ - self.center_) / self.scale_
-        parts = []
-        for clean in self._cleaned(X):
-            about = ((clean - self.center_) / self.scale_ - origin).astype(clean.dtype)
-            # Not a matrix product, whose last bit depends on the number of rows.
-            parts.append(np.einsum("ij,kj->ik", about, self.components_.astype(clean.dtype, copy=False)))
+        parts = [(clean - origin.astype(clean.dtype)) @ self.components_.T for clean in self._cleaned(X)]
         return np.concatenate(parts)
 
     def _denoise_rows(self, X) -> Array:
-        return np.concatenate(list(self._cleaned(X)))
+        return np.concatenate([restore(clean, self.center_, self.scale_) for clean in self._cleaned(X)])
 
     def _rows_of_embedding(self, X) -> Array:
         X = check_array(X, dtype=[np.float64, np.float32])
@@ -91,14 +91,36 @@ class NewRowsMixin(TransformerMixin):
         return restore(X @ self.components_, self.mean_, self.scale_)
 
     def _cleaned(self, X) -> Iterator[Array]:
-        """Give the rows of ``X`` cleaned, a few at a time."""
+        """Give the rows of ``X`` cleaned, centred and scaled, a few at a time."""
         X = validate_matrix(self, X, reset=False)
         (n, p), (n_fitted, _) = X.shape, self.low_rank_.shape
         step = max(1, _ENTRIES // p)
         needed = 4 * self.low_rank_.nbytes + 2 * n * p * X.dtype.itemsize + 16 * min(n, step) * p
         require_memory(needed, f"cleaning X with shape {X.shape} against {n_fitted} fitted rows")
-        known = prepared(self)
+        # One over a number as small as these leaves the range of float32.
+        tiny = X.dtype == np.float32 and not np.abs(self.low_rank_).max() > _LEAST_SINGLE
+        dtype = np.dtype(np.float64) if tiny else X.dtype
+        fitted = {
+            "X": self._as_solved(self.low_rank_ + self.sparse_, dtype),  # missing entries as predicted
+            "U": self._as_solved(self.low_rank_, dtype),
+        }
         for start in range(0, n, step):
             rows = X[start : start + step]
-            clean = known.clean(rows.toarray() if hasattr(rows, "toarray") else rows, keep=self.loss == "l1")
-            yield np.maximum(clean, 0) if self.nonnegative else clean
+            clean = clean_rows(
+                self._as_solved(rows.toarray() if hasattr(rows, "toarray") else rows, dtype),
+                **fitted,
+                sample_graph=self.sample_graph_,
+                feature_graph=self.feature_graph_,
+                gamma1=self.gamma1_,
+                gamma2=self.gamma2_,
+                n_neighbors=min(self.n_neighbors, n_fitted - 1),
+                metric=self.metric,
+                loss=self.loss,
+                huber_delta=self.huber_delta,
+                n_jobs=self.n_jobs,
+            )
+            yield clean.astype(X.dtype, copy=False)
+
+    def _as_solved(self, rows: Array, dtype: Any) -> Array:
+        """Return rows centred and scaled as for the solve."""
+        return ((rows - self.center_) / self.scale_).astype(dtype, copy=False)
