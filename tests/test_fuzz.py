@@ -119,7 +119,10 @@ REFUSED = {
         lambda: FRPCAG(backend="numpy", n_jobs=0, sample_graph=None, feature_graph=None).fit(X()),
         "n_jobs=0 must be a non-zero integer",
     ),
-    "labels that are measurements": (lambda: clustering_scores([0.5, 1.2], [0, 1]), "y_true holds float64 that are no"),
+    "labels that are measurements": (
+        lambda: clustering_scores([0.5, 1.2], [0, 1]),
+        "y_true holds float64 that cannot be labels",
+    ),
     "missing entries in S": (lambda: outlier_scores([[np.nan]], [[True]]), "S, float64, has entries that are missing"),
     "infinite errors": (lambda: relative_error([[np.inf]], [[1.0]]), "U, float64, has entries that are missing"),
     "a sparse mask": (lambda: mask_scores(sp.eye_array(3), sp.eye_array(3)), "pass dense arrays|must agree"),

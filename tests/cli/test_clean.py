@@ -92,7 +92,8 @@ def test_the_record_says_what_was_decided(run):
     assert record["decisions"]
     assert set(record["files"]) | {"run.json"} == FILES
     model = library.load(folder / "model.npz")
-    np.testing.assert_array_equal(model.transform(X), read_table(folder / "cleaned.csv", decimal=",").X)
+    written = read_table(folder / "cleaned.csv", decimal=",").X  # repairs have the three decimals of the table
+    np.testing.assert_array_equal(np.round(model.transform(X), 3), written)
 
 
 def test_probabilities_are_those_of_the_cells(run):

@@ -32,6 +32,7 @@ from frpcag.cli.runs import (
 )
 from frpcag.cli.tables import describe_table, read_input
 from frpcag.data import Table as DataTable
+from frpcag.data.table_files import rounded_like
 from frpcag.data.tables import TEXT_SUFFIXES
 from frpcag.report import Fit, write_report
 from frpcag.report.cells import Cells, percent, sentences, worst
@@ -195,7 +196,8 @@ def _record(table: DataTable, cleaner, cells: Cells, *, about, seed: int, notes:
 def _write(folder: Path, table: DataTable, cleaner) -> None:
     """Write the table, the probabilities, and the wrong cells one by one."""
     suffix = table.format.suffix
-    table.write(folder / f"{CLEANED}{suffix}", cleaner.cleaned_)
+    cleaned = rounded_like(table.X, cleaner.cleaned_)
+    table.write(folder / f"{CLEANED}{suffix}", cleaned)
     post = cleaner.outlier_probability_
     # Text with more digits than a probability has would be larger than the data.
     text = suffix in TEXT_SUFFIXES
@@ -206,7 +208,7 @@ def _write(folder: Path, table: DataTable, cleaner) -> None:
         rows.writerow(["row", *([table.id_name or "id"] if ids else []), "column", "value", "repaired", "probability"])
         for i, j in np.argwhere(cleaner.outliers_):
             name = [str(table.ids[i])] if table.ids is not None else []
-            values = (table.X[i, j], cleaner.cleaned_[i, j])
+            values = (table.X[i, j], cleaned[i, j])
             rows.writerow(
                 [i + 1, *name, _column_name(table, j), *(str(value) for value in values), f"{post[i, j]:.4f}"]
             )

@@ -15,7 +15,7 @@ from frpcag.data.column_choice import as_names, find_columns
 from frpcag.data.column_kinds import Kind, NumberFormat, is_id, kind_of_cells
 from frpcag.data.delimited import read_delimited
 from frpcag.data.files import check_path, read_cells, read_frame, read_matrix
-from frpcag.data.table_files import Format, rounded_like, write_columns
+from frpcag.data.table_files import Format, write_columns
 
 Array = np.ndarray
 
@@ -116,13 +116,11 @@ class Table:
             Carried columns stand where they stood; npy, npz, mat and h5 hold the numbers only. A csv file gets the
             delimiter, the decimal mark and the encoding of the file that was read. Written whole or not at all.
         X : array-like of shape (n_samples, n_features), optional
-            The numbers to write; those of the table by default. NaN becomes an empty cell. A number that differs from
-            that of the table is rounded to the decimals that its column has.
+            The numbers to write; those of the table by default. NaN becomes an empty cell.
         """
         X = self.X if X is None else np.asarray(X)
         if X.shape != self.X.shape:
             raise ValueError(f"X has shape {X.shape} but the table has {self.X.shape}; pass a matrix of that shape.")
-        X = rounded_like(self.X, X)
         names = [column.name for column in self.columns] if self.names is not None else None
         columns = [column.values if column.index is None else X[:, column.index] for column in self.columns]
         write_columns(Path(path), X, columns, names, self.format, ids=self.ids)
@@ -368,4 +366,4 @@ def _about_carried(titles, kinds, words, carried) -> list[str]:
     ]
     recipe = "; categories can go in as columns of 0 and 1 (ColumnTransformer; see the page on tables)"
     has_categories = any(words[j] == "categories" for j in carried)
-    return [f"carried along, not used: {', '.join(parts)}{recipe if has_categories else ''}."]
+    return [f"not used but carried along: {', '.join(parts)}{recipe if has_categories else ''}."]
