@@ -37,9 +37,9 @@ from frpcag.estimators.saved_checks import (
 )
 from frpcag.estimators.saved_parts import part
 
-_FRPCAG: dict[str, Check] = {
+# What every decomposition has, of all rows or of a sample.
+_DECOMPOSITION: dict[str, Check] = {
     "low_rank_": floats("np"),
-    "sparse_": floats("np"),
     "components_": floats("cp"),
     "embedding_": floats("nc"),
     "singular_values_": floats("c", least=0.0),
@@ -48,19 +48,23 @@ _FRPCAG: dict[str, Check] = {
     "scale_": floats("p", least=np.nextafter(0.0, 1.0)),
     "n_features_in_": count(1, size="p"),
     "feature_names_in_": names("p"),
-    "sample_graph_": graph("n"),
-    "feature_graph_": graph("p"),
-    "gamma1_": number(least=0),
-    "gamma2_": number(least=0),
-    "n_refine_": count(),
     "n_iter_": count(),
     "converged_": one_of(bool),
     "status_": one_of(str),
     "backend_": one_of(str),
     "duality_gap_": number(least=0),
+    "timings_": seconds,
+}
+_FRPCAG: dict[str, Check] = {
+    **_DECOMPOSITION,
+    "sparse_": floats("np"),
+    "sample_graph_": graph("n"),
+    "feature_graph_": graph("p"),
+    "gamma1_": number(least=0),
+    "gamma2_": number(least=0),
+    "n_refine_": count(),
     "objective_": number(),
     "history_": series,
-    "timings_": seconds,
 }
 _OVER_FRPCAG: dict[str, Check] = {
     "estimator_": fitted,
@@ -71,26 +75,12 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     "FRPCAG": _FRPCAG,
     "FRPCAGCV": {**_OVER_FRPCAG, "cv_results_": series, "best_index_": best_index},
     "CompressiveFRPCAG": {
-        "embedding_": floats("nc"),
-        "low_rank_": floats("np"),
-        "components_": floats("cp"),
-        "singular_values_": floats("c", least=0.0),
-        "mean_": floats("p"),
-        "center_": floats("p"),
-        "scale_": floats("p", least=np.nextafter(0.0, 1.0)),
-        "n_features_in_": count(1, size="p"),
-        "feature_names_in_": names("p"),
+        **_DECOMPOSITION,
         "sample_rows_": floats_or_missing("mp"),
         "sample_indices_": whole_numbers("m"),
         "feature_indices_": whole_numbers("q"),
         "estimator_": fitted_on("mq"),
         "heldout_error_": one_of(float),
-        "n_iter_": count(),
-        "duality_gap_": number(least=0),
-        "converged_": one_of(bool),
-        "status_": one_of(str),
-        "backend_": one_of(str),
-        "timings_": seconds,
     },
     "FRPCAGClustering": {
         **_OVER_FRPCAG,
