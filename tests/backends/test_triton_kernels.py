@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from frpcag.backends import select_backend
 from frpcag.backends.base import power_of_two
 from frpcag.problem import Problem, gradient
+from frpcag.solvers import solve
 from frpcag.solvers.step_size import lipschitz
 from support.oracles import random_laplacian, random_problem, tolerance
 
@@ -70,7 +71,7 @@ def test_tensor_cores_keep_the_accuracy_of_float32(scale, monkeypatch):
     problem = Problem(X, None, random_laplacian(rng, p, density=0.1), 0.0, 0.4 / scale)
     backend = fused_backend()
     state = backend.load(problem, step=0.1)
-    assert "DEPTH" in state.buffers["feature_shape"]
+    assert "DEPTH" in state.buffers["feature_shape"][False]
     backend.step(state, momentum=0.0)  # leaves the feature term of the gradient behind, times a power of two
     exact = gradient(Problem(X.astype(np.float64), None, problem.L2, 0.0, problem.gamma2), X.astype(np.float64))
     assert_allclose(state.buffers["G"].cpu().numpy() / power_of_two(0.1), exact, atol=1e-6 * np.abs(exact).max())
@@ -94,6 +95,44 @@ def test_the_device_decides_on_restarts_as_the_solver_does():
     assert_allclose(t_found, t, rtol=1e-12)
     assert_allclose(found, scalars, rtol=1e-6)
     assert_allclose(backend.unload(state), reference.unload(expected), atol=1e-10)
+
+
+@pytest.mark.parametrize("dense_from", [1, 257])
+@pytest.mark.parametrize("graphs", ["both", "samples", "features"])
+def test_steps_far_from_the_optimum_read_neighbours_in_half(graphs, dense_from, monkeypatch):
+    monkeypatch.setattr("frpcag.backends.torch.triton_steps._DENSE_FROM", dense_from)
+    problem = random_problem(5, n=9, p=7, graphs=graphs, dtype=np.float32, mask=0.2)
+    backend, reference = fused_backend(), select_backend("numpy")
+    state, expected = (one.load(problem, step=1 / lipschitz(problem)) for one in (backend, reference))
+    assert state.coarse
+    backend.run_on_device(state, 3, t=1.0, restart=False)
+    t = 1.0
+    for _ in range(3):
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        reference.step(expected, momentum=(t - 1) / t_next)
+        t = t_next
+    U, V = backend.unload(state), reference.unload(expected)
+    assert_allclose(U, V, atol=3e-3 * np.abs(V).max())
+    assert not np.array_equal(U, V)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "coarse"), [([0.9, 0.5], True), ([0.5, 0.45], False), ([0.01], False), ([np.nan], False)]
+)
+def test_neighbours_are_read_in_full_once_half_has_done_what_it_can(gaps, coarse):
+    from frpcag.backends.torch import triton_steps
+
+    state = fused_backend().load(random_problem(5, dtype=np.float32), step=0.1)
+    for gap in gaps:
+        triton_steps.look_closer(state, gap)
+    assert state.coarse == coarse
+
+
+def test_steps_in_half_lead_to_the_same_optimum():
+    problem = random_problem(6, n=12, p=9, dtype=np.float32)
+    found, expected = (solve(problem, tol=1e-3, backend=one) for one in (fused_backend(), select_backend("numpy")))
+    assert found.converged
+    assert_allclose(found.objective, expected.objective, rtol=1e-3)
 
 
 def test_results_are_the_same_bit_for_bit_in_every_run():

@@ -15,6 +15,9 @@ from torch import Tensor
 from frpcag.linalg.lanczos import MAX_STEPS, largest_eigenvalue, start_vector, top_eigenvalue
 from frpcag.linalg.small_indices import with_small_indices
 
+# Below this many entries the host has a product sooner than a GPU has its kernels started.
+_FEW_ENTRIES = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class TorchCSR:
@@ -94,10 +97,10 @@ class TorchCSR:
     def lmax(self) -> float:
         """An upper estimate of the largest eigenvalue, as `frpcag.linalg.lanczos.largest_eigenvalue` gives it.
 
-        Of a matrix in host memory it is that function's: SciPy's product is an order of magnitude faster there, and its
-        sums do not depend on the number of threads.
+        Of a small matrix, or one in host memory, it is that function's: SciPy's product is an order of magnitude faster
+        there, and its sums do not depend on the number of threads.
         """
-        if self.val.device.type == "cpu":
+        if self.val.device.type == "cpu" or self.nnz < _FEW_ENTRIES:
             return largest_eigenvalue(self.to_scipy())
         bound = float(self.sum_rows(self.val.abs()).max()) if self.nnz else 0.0
         return top_eigenvalue(DeviceVectors(self, bound), bound, basis=DeviceBasis(self))

@@ -97,6 +97,7 @@ class TorchState:
     fused: Any = None  # the module that launches the Triton kernels
     buffers: dict[str, Any] = field(default_factory=dict)
     flipped: bool = False  # which of the two Y buffers is the current one
+    coarse: bool = False  # whether the kernels read neighbours in float16
     graphs: dict[bool, Any] = field(default_factory=dict)
 
 
@@ -169,7 +170,10 @@ class TorchBackend(Backend):
             return state.certificate()
         with torch.cuda.device_of(state.X):
             sums = (_gap_sums if state.fused is None else state.fused.gap_sums)(state)
-        return certified(state.problem, Sums(*sums))
+        found = certified(state.problem, Sums(*sums))
+        if state.fused is not None:
+            state.fused.look_closer(state, found.gap)
+        return found
 
     def slope(self, state: TorchState | StreamedState) -> Any:
         """Return the gradient of the graph terms at ``U``."""

@@ -4,7 +4,8 @@
 cache, so that a gathered feature is one contiguous read of all rows of the tile, and the index lists of L2 are read
 once per tile. `step_pass` adds the sample gather ``(2 gamma1 L1) Y``, then does the gradient step, prox, momentum and
 sums. It walks through panels of columns, all rows of one panel after the other: the panel of ``Y`` that is gathered
-from stays in the level-2 cache. `finish_step` adds the partial sums up in a fixed order and decides on the restart, so
+from stays in the level-2 cache. Far from the optimum both passes read a copy of ``Y`` in float16, half the bytes;
+certificates never do. `finish_step` adds the partial sums up in a fixed order and decides on the restart, so
 that the host need not look after every step.
 
 The numbers of a run lie in a vector of float64 on the device (``control``): scalar arguments of Triton are float32.
@@ -64,13 +65,14 @@ def feature_pass(Y, G, scratch, starts, idx, val, n, p, ROWS: tl.constexpr, FEAT
 
 @triton.jit
 def dense_feature_pass(
-    Y, G, high, low, starts, blocks, control, n, p, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
+    Y, G, high, low, starts, blocks, control, n, p,
+    HALF: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """Write a block of ``Y L2`` by tensor cores, with the accuracy of float32.
+    """Write a block of ``Y L2`` by tensor cores, with the accuracy of float32; of float16 if ``Y`` is HALF.
 
     ``high + low`` is L2 in two float16 numbers, 22 bits; so is ``Y`` here, scaled to the range of float16. The product
     of the two low parts is below the rounding of float32. ``blocks`` lists, for each panel of columns, the blocks of
-    DEPTH rows of L2 that are not zero: near features are linked, so many are.
+    DEPTH rows of L2 that are not zero: near features are linked, so many are. A HALF ``Y`` is scaled already.
     """
     panels = tl.cdiv(p, COLUMNS)
     panel = tl.program_id(0) % panels
@@ -83,15 +85,19 @@ def dense_feature_pass(
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
     for block in range(tl.load(starts + panel), tl.load(starts + panel + 1)):
         k = tl.load(blocks + block) * DEPTH + depth
-        y = tl.load(Y + places + k[None, :], mask=there & (k < p)[None, :], other=0.0) * scale
-        y_high = y.to(tl.float16)
-        y_low = (y - y_high.to(tl.float32)).to(tl.float16)
+        y = tl.load(Y + places + k[None, :], mask=there & (k < p)[None, :], other=0.0)
         at = k[:, None] * p + f[None, :]
         L_high = tl.load(high + at, mask=(k < p)[:, None] & here, other=0.0)
-        L_low = tl.load(low + at, mask=(k < p)[:, None] & here, other=0.0)
-        total = tl.dot(y_high, L_low, total)
-        total = tl.dot(y_low, L_high, total)
-        total = tl.dot(y_high, L_high, total)
+        if HALF:
+            total = tl.dot(y, L_high, total)
+        else:
+            y *= scale
+            y_high = y.to(tl.float16)
+            y_low = (y - y_high.to(tl.float32)).to(tl.float16)
+            L_low = tl.load(low + at, mask=(k < p)[:, None] & here, other=0.0)
+            total = tl.dot(y_high, L_low, total)
+            total = tl.dot(y_low, L_high, total)
+            total = tl.dot(y_high, L_high, total)
     total *= tl.load(control + G_SCALE).to(tl.float32)
     tl.store(G + places + f[None, :], total, mask=there & here)
 
@@ -126,10 +132,15 @@ def _gradient_row(Y, G, g_row, ptr, idx, val, i, p, f, here, TWO: tl.constexpr, 
 
 @triton.jit
 def step_pass(
-    X, Y, U, Y_next, G, ptr, idx, val, control, sums, n, p,
-    TWO: tl.constexpr, ONE: tl.constexpr, ROWS: tl.constexpr, PANEL: tl.constexpr, K: tl.constexpr,
+    X, Y, U, Y_next, near, near_next, G, ptr, idx, val, control, sums, n, p,
+    HALF: tl.constexpr, TWO: tl.constexpr, ONE: tl.constexpr,
+    ROWS: tl.constexpr, PANEL: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Do the step for ROWS rows of a panel; the sums of this program go to a column of ``sums``."""
+    """Do the step for ROWS rows of a panel; the sums of this program go to a column of ``sums``.
+
+    Neighbours are read from ``near``: ``Y`` itself, or its copy in float16 if HALF, with the next one in ``near_next``;
+    then ``Y_next`` may be ``Y``, of which each program reads its own rows only.
+    """
     f = tl.program_id(1) * PANEL + tl.arange(0, PANEL)
     here = f < p
     real = X.dtype.element_ty
@@ -139,11 +150,12 @@ def step_pass(
         tl.load(control + EDGE).to(real),
         tl.load(control + LIMIT).to(real),
     )
+    y_scale = tl.load(control + Y_SCALE).to(real)
     change, norm, restart = tl.zeros((PANEL,), real), tl.zeros((PANEL,), real), tl.zeros((PANEL,), real)
     first = tl.program_id(0).to(tl.int64) * ROWS
     for i in range(first, tl.minimum(first + ROWS, n)):
         place = i * p + f
-        g = _gradient_row(Y, G, i, ptr, idx, val, i, p, f, here, TWO, ONE, K)
+        g = _gradient_row(near, G, i, ptr, idx, val, i, p, f, here, TWO, ONE, K)
         x = tl.load(X + place, mask=here, other=0.0, eviction_policy="evict_first")
         u = tl.load(U + place, mask=here, other=0.0, eviction_policy="evict_first")
         y = tl.load(Y + place, mask=here, other=0.0)
@@ -157,6 +169,8 @@ def step_pass(
         ahead = new + momentum * move
         tl.store(U + place, new, mask=here, eviction_policy="evict_first")
         tl.store(Y_next + place, ahead, mask=here, eviction_policy="evict_first")
+        if HALF:
+            tl.store(near_next + place, (ahead * y_scale).to(near_next.dtype.element_ty), mask=here)
         # A few rows are summed in the arrays' precision, their sums in float64.
         change += (ahead - y) * (ahead - y)
         norm += y * y

@@ -23,9 +23,17 @@ _TILE_BYTES = 1 << 16
 _FEATURES = 64
 # Rows, columns and depth of a block of the dense product.
 _DENSE_BLOCK = (128, 64, 16)
+# Columns of a panel, and neighbours at a time: of steps in full, of steps in float16, of a certificate.
+_PANELS = {False: (64, 8), True: (128, 4)}
+_EXACT_PANEL = (64, 4)
 # Programs of the step pass: enough to fill the GPU several times over, few enough that one program adds their sums.
 _PROGRAMS = 1 << 15
 _FINISH_BLOCK = 8192
+# Entries of X from which on a step takes longer than the launch of its kernels, several times over.
+_LARGE = 1 << 24
+# Steps read neighbours in float16 until a certificate shows a gap below this, or one that hardly fell: the rounding
+# begins to show there.
+_FINE_GAP, _STALLED = 0.02, 0.8
 # Entries of the feature gradient that a certificate holds at a time: it is in float64.
 _EXACT_ENTRIES = 1 << 23
 
@@ -39,29 +47,55 @@ def load(state: TorchState) -> None:
     if problem.gamma1 > 0:
         L1: Any = problem.L1
         one = L1.ptr, L1.idx, (power_of_two(state.lam) * 2 * problem.gamma1 * L1.val).to(X.dtype)
-    panel = 64 if p <= 64 else 128  # columns
-    n_panels = -(-p // panel)
-    rows_each = max(1, -(-n * n_panels // _PROGRAMS))
-    grid = (-(-n // rows_each), n_panels)
+    layouts = {half: _layout(n, p, *_PANELS[half]) for half in (False, True)}
+    n_columns = max(grid[0] * grid[1] for grid, _ in layouts.values())
     lo, hi, row_scale, column_scale = box(problem)
+    y_scale = _HALF_RANGE / _power_of_two(state.U.abs().max())
     state.buffers = {
         "one": one,
+        "y_scale": y_scale,
         "has": {"ONE": problem.gamma1 > 0, "TWO": problem.gamma2 > 0},
         "G": torch.empty_like(X) if problem.gamma2 > 0 else X.new_zeros(1),
         "Y": (state.Y, torch.empty_like(state.Y)),
-        "sums": torch.zeros((3, grid[0] * grid[1]), dtype=torch.float64, device=X.device),
+        "sums": torch.zeros((3, n_columns), dtype=torch.float64, device=X.device),
         "control": torch.zeros(kernels.CONTROL_SIZE, dtype=torch.float64, device=X.device),
         "box": (row_scale, column_scale),
-        "grid": grid,
+        "layouts": layouts,
         "exact": None,
-        "shape": {"ROWS": rows_each, "PANEL": panel, "K": 4, "num_warps": 1},
     }
     keep, edge, limit = shrinkage(problem, state.lam)
     step = state.lam / power_of_two(state.lam)
-    _set(state, LAM=step, KEEP=keep, EDGE=edge, LIMIT=limit, LOW=lo, HIGH=hi, DELTA=problem.huber_delta)
+    _set(
+        state, LAM=step, KEEP=keep, EDGE=edge, LIMIT=limit, LOW=lo, HIGH=hi, DELTA=problem.huber_delta, Y_SCALE=y_scale
+    )
     if problem.gamma2 > 0:
         dense = X.dtype == torch.float32 and _DENSE_FROM <= p <= _DENSE_TO
         (_load_dense_features if dense else _load_feature_lists)(state)
+    if X.dtype == torch.float32:
+        _load_halves(state)
+
+
+def _layout(n: int, p: int, panel: int, neighbours: int) -> tuple[tuple[int, int], dict[str, int]]:
+    """Return grid and shape of the step pass: so many columns and neighbours at a time."""
+    panel = 64 if p <= 64 else panel
+    n_panels = -(-p // panel)
+    rows = max(1, -(-n * n_panels // _PROGRAMS))
+    return (-(-n // rows), n_panels), {"ROWS": rows, "PANEL": panel, "K": neighbours, "num_warps": 1}
+
+
+def _load_halves(state: TorchState) -> None:
+    """Prepare steps that read ``Y`` in float16: the memory of the second ``Y`` holds its two copies."""
+    b, (n, p) = state.buffers, state.X.shape
+    b["halves"] = tuple(b["Y"][1].view(torch.float16).view(2, n, p))
+    b["halves"][0].copy_(state.Y * b["y_scale"])
+    b["one_half"] = _divided(b["one"], b["y_scale"])
+    state.coarse = True
+
+
+def _divided(lists: tuple[Tensor, ...], scale: float) -> tuple[Tensor, ...]:
+    """Return index lists with their values divided by a power of two."""
+    *places, values = lists
+    return (*places, values / scale)
 
 
 def _sliced_lists(L: TorchCSR, factor: float, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,8 +122,10 @@ def _load_feature_lists(state: TorchState) -> None:
     """Prepare L2 as index lists, with a transposed tile of rows for each program."""
     b = state.buffers
     factor = power_of_two(state.lam) * 2 * state.problem.gamma2
-    b["two"], n_programs, b["feature_shape"] = _feature_lists(state, factor, state.X.dtype, len(state.X))
-    b["feature_pass"] = kernels.feature_pass[(n_programs,)]
+    b["two"], n_programs, shape = _feature_lists(state, factor, state.X.dtype, len(state.X))
+    scratch, *lists = b["two"]
+    b["two_half"] = (scratch.view(torch.float16), *_divided(tuple(lists), b["y_scale"]))
+    b["feature_pass"], b["feature_shape"] = kernels.feature_pass[(n_programs,)], {False: shape, True: shape}
 
 
 def _feature_lists(state: TorchState, factor: float, dtype: torch.dtype, n: int) -> tuple[tuple, int, dict[str, int]]:
@@ -114,7 +150,7 @@ def _load_dense_features(state: TorchState) -> None:
     L2: Any = state.problem.L2
     X, b = state.X, state.buffers
     n, p = X.shape
-    y_scale, L_scale = (_HALF_RANGE / _power_of_two(A.abs().max()) for A in (state.U, L2.val))
+    L_scale = _HALF_RANGE / _power_of_two(L2.val.abs().max())
     dense = torch.zeros((p, p), dtype=torch.float32, device=X.device)
     dense[L2.rows, L2.idx.long()] = (L_scale * L2.val).float()
     high = dense.half()
@@ -124,10 +160,12 @@ def _load_dense_features(state: TorchState) -> None:
     blocks = torch.unique(L2.idx.long() // columns * n_blocks + L2.rows // depth)
     starts = torch.searchsorted(blocks, torch.arange(n_panels + 1, device=X.device) * n_blocks)
     b["two"] = (high, (dense - high.float()).half(), starts.int(), (blocks % n_blocks).int(), b["control"])
+    b["two_half"] = b["two"]
     factor = power_of_two(state.lam) * 2 * state.problem.gamma2
-    _set(state, Y_SCALE=y_scale, G_SCALE=factor / y_scale / L_scale)
+    _set(state, G_SCALE=factor / b["y_scale"] / L_scale)
     b["feature_pass"] = kernels.dense_feature_pass[(-(-n // rows) * -(-p // columns),)]
-    b["feature_shape"] = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "num_warps": 4, "num_stages": 3}
+    shape = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "num_warps": 4, "num_stages": 3}
+    b["feature_shape"] = {half: shape | {"HALF": half} for half in (False, True)}
 
 
 def _power_of_two(largest: Tensor) -> float:
@@ -135,14 +173,9 @@ def _power_of_two(largest: Tensor) -> float:
     return 2.0 ** ceil(log2(float(largest))) if float(largest) > 0 else 1.0
 
 
-def _feature_pass(state: TorchState, Y: Tensor) -> None:
-    b = state.buffers
-    if b["has"]["TWO"]:
-        b["feature_pass"](Y, b["G"], *b["two"], *state.X.shape, **b["feature_shape"])
-
-
 def step(state: TorchState, *, momentum: float) -> list[float]:
     """Do one step; return its change, norm and restart product."""
+    _read_in_full(state)
     _set(state, T=1.0, MOMENTUM=momentum, RESTARTS=0.0)
     _launch(state)
     return state.buffers["control"][3:6].tolist()
@@ -165,23 +198,47 @@ def _set(state: TorchState, **numbers: float) -> None:
 
 
 def _launch(state: TorchState) -> None:
-    """Launch the kernels of one step, from the current ``Y`` buffer to the other one."""
-    b = state.buffers
-    Y, Y_next = b["Y"][state.flipped], b["Y"][not state.flipped]
-    _feature_pass(state, Y)
-    kernels.step_pass[b["grid"]](
-        state.X, Y, state.U, Y_next, b["G"], *b["one"], b["control"], b["sums"], *state.X.shape,
-        **b["has"], **b["shape"],
+    """Launch the kernels of one step, from the current ``Y`` buffer to the other one, or between their halves."""
+    b, half = state.buffers, state.coarse
+    near, near_next = _pair(b["halves" if half else "Y"], state.flipped)
+    Y, Y_next = (b["Y"][0], b["Y"][0]) if half else (near, near_next)
+    if b["has"]["TWO"]:
+        lists = b["two_half" if half else "two"]
+        b["feature_pass"](near, b["G"], *lists, *state.X.shape, **b["feature_shape"][half])
+    grid, shape = b["layouts"][half]
+    kernels.step_pass[grid](
+        state.X, Y, state.U, Y_next, near, near_next, b["G"], *b["one_half" if half else "one"], b["control"],
+        b["sums"], *state.X.shape, HALF=half, **b["has"], **shape,
     )  # fmt: skip
-    n_columns = b["grid"][0] * b["grid"][1]
+    n_columns = grid[0] * grid[1]
     kernels.finish_step[(1,)](b["sums"], b["control"], n_columns, BLOCK=_FINISH_BLOCK, num_warps=32)
     state.flipped = not state.flipped
 
 
+def _pair(buffers: tuple[Tensor, Tensor], flipped: bool) -> tuple[Tensor, Tensor]:
+    return (buffers[1], buffers[0]) if flipped else buffers
+
+
+def look_closer(state: TorchState, gap: float) -> None:
+    """Read neighbours in full from now on, if a gap says that float16 has done what it can."""
+    if state.coarse and not _FINE_GAP < gap <= _STALLED * state.buffers.get("gap", float("inf")):
+        _read_in_full(state)
+    state.buffers["gap"] = gap
+
+
+def _read_in_full(state: TorchState) -> None:
+    if state.coarse:  # the first buffer of Y is the current one
+        state.coarse, state.flipped = False, False
+        state.graphs.clear()
+
+
 def _replay(state: TorchState) -> None:
-    """Do one step as a CUDA graph: launching the kernels one by one costs more than a small step itself."""
+    """Do one step as a CUDA graph: launching the kernels one by one costs more than a small step itself.
+
+    A large step is longer than its launch, and making a graph costs as much as several of them.
+    """
     way = state.flipped
-    if not state.X.is_cuda or way not in state.graphs:
+    if not state.X.is_cuda or state.X.numel() > _LARGE or way not in state.graphs:
         _launch(state)  # compiles, the first time
         state.graphs[way] = None
         return
@@ -206,7 +263,8 @@ def gap_sums(state: TorchState) -> list[float]:
     if b["exact"] is None:
         b["exact"] = _load_exact(state)
     exact, (n, p) = b["exact"], state.X.shape
-    (rows_each, n_panels), found = exact["grid"], []
+    (_, n_panels), shape = exact["layout"]
+    found = []
     for start in range(0, n, exact["rows"]):
         stop = min(start + exact["rows"], n)
         if exact["dense"] is not None:
@@ -215,12 +273,11 @@ def gap_sums(state: TorchState) -> list[float]:
             kernels.feature_pass[(exact["programs"],)](
                 state.U[start:stop], exact["G"], *exact["two"], stop - start, p, **exact["feature_shape"]
             )
-        grid = (-(-(stop - start) // rows_each), n_panels)
+        grid = (-(-(stop - start) // shape["ROWS"]), n_panels)
         sums = torch.empty((9, grid[0] * grid[1]), dtype=torch.float64, device=state.X.device)
         kernels.gap_pass[grid](
             state.X, state.U, exact["G"], *exact["one"], b["control"], *b["box"], sums, start, stop, p,
-            LOSS=LOSSES.index(problem.loss), MISSING=problem.mask is not None, **b["has"],
-            **{**b["shape"], "ROWS": rows_each},
+            LOSS=LOSSES.index(problem.loss), MISSING=problem.mask is not None, **b["has"], **shape,
         )  # fmt: skip
         found.append(torch.cat([sums[:6].sum(dim=1), sums[6:].amax(dim=1)]))
     parts = torch.stack(found)
@@ -236,8 +293,8 @@ def _load_exact(state: TorchState) -> dict[str, Any]:
     if problem.gamma1 > 0:
         L1: Any = problem.L1
         one = L1.ptr, L1.idx, 2 * problem.gamma1 * L1.val
-    grid = (b["shape"]["ROWS"], b["grid"][1])
-    exact: dict[str, Any] = {"one": one, "G": wide, "rows": n, "grid": grid, "dense": None}
+    layout = _layout(n, p, *_EXACT_PANEL)
+    exact: dict[str, Any] = {"one": one, "G": wide, "rows": n, "layout": layout, "dense": None}
     if problem.gamma2 > 0:
         L2: Any = problem.L2
         exact["rows"] = rows = min(n, max(1, _EXACT_ENTRIES // p))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import floor, log2, sqrt
 
 import torch
@@ -192,29 +193,23 @@ def _absolute_scores(points: Points, rows: Tensor) -> Tensor:
     return scores
 
 
-def _rank(points: Points, rows: Tensor, candidates: Tensor, k: int) -> Neighbors:
+def _rank(points: Points, rows: Tensor, candidates: Tensor, k: int, *, fused: bool | None = None) -> Neighbors:
     """Return the ``k`` nearest candidates of each row by the differences themselves, then by index.
 
-    Candidates may repeat; -1 is none. A row itself is no candidate.
+    Candidates may repeat; -1 is none. A row itself is no candidate. ``fused`` says whether the kernel for it computes
+    the distances, which needs no copy of the candidates; on a GPU, where nothing is missing, by default.
     """
-    Z, p = points.Z, points.Z.shape[1]
+    if fused is None:
+        fused = points.Z.is_cuda and points.seen is None and find_spec("triton") is not None
     found = []
-    height = max(1, BLOCK // (candidates.shape[1] * p))
+    height = max(1, BLOCK // (candidates.shape[1] * (16 if fused else points.Z.shape[1])))
     for start in range(0, len(rows), height):
         some, ids = rows[start : start + height], candidates[start : start + height]
         absent = (ids < 0) | (ids == some[:, None])
         ids = torch.where(absent, some[:, None], ids).sort(dim=1).values
         absent = ids == some[:, None]
         absent[:, 1:] |= ids[:, 1:] == ids[:, :-1]
-        differences, common = Z[ids].sub_(Z[some, None]), None
-        if points.seen is not None:
-            both = points.seen[ids] & points.seen[some, None]
-            common = both.sum(dim=2)
-            differences.mul_(both)
-        lengths = _lengths(differences, points.cut)
-        if common is not None:  # scaled up to all features
-            scale = p / common.clamp(min=1)
-            lengths = torch.where(common > 0, lengths * (scale.sqrt() if points.cut is None else scale), torch.inf)
+        lengths = (_fused_lengths if fused else _lengths)(points, some, ids)
         # Behind the infinitely far, which at least are points.
         order = torch.where(absent, torch.nan, lengths).sort(dim=1, stable=True)
         first = order.indices[:, :k]
@@ -223,7 +218,26 @@ def _rank(points: Points, rows: Tensor, candidates: Tensor, k: int) -> Neighbors
     return torch.cat(indices), torch.cat(distances)
 
 
-def _lengths(differences: Tensor, cut: float | None) -> Tensor:
+def _fused_lengths(points: Points, rows: Tensor, ids: Tensor) -> Tensor:
+    from frpcag.graphs.torch.candidate_lengths import candidate_lengths
+
+    return candidate_lengths(points.Z.contiguous(), rows, ids, points.cut)
+
+
+def _lengths(points: Points, rows: Tensor, ids: Tensor) -> Tensor:
+    """Return the distances of rows to their candidates, over the entries both have where some are missing."""
+    p = points.Z.shape[1]
+    differences = points.Z[ids].sub_(points.Z[rows, None])
+    if points.seen is None:
+        return _sizes(differences, points.cut)
+    both = points.seen[ids] & points.seen[rows, None]
+    common = both.sum(dim=2)
+    lengths = _sizes(differences.mul_(both), points.cut)
+    scale = p / common.clamp(min=1)  # up to all features
+    return torch.where(common > 0, lengths * (scale.sqrt() if points.cut is None else scale), torch.inf)
+
+
+def _sizes(differences: Tensor, cut: float | None) -> Tensor:
     if cut is None:
         return torch.linalg.vector_norm(differences, dim=2).double()
     return differences.abs_().clamp_(max=cut).sum(dim=2).double()
