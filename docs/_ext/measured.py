@@ -16,14 +16,15 @@ class Measured(Directive):
     def run(self):
         """Return the nodes of the table, parsed as Markdown."""
         name = self.arguments[0]
-        source = RESULTS / f"{name}.json"
+        stem = name.partition("_step")[0]  # two tables of one record
+        source = RESULTS / f"{stem}.json"
         self.state.document.settings.env.note_dependency(str(source))
         record = json.loads(source.read_text())
         head, rows = TABLES[name](record)
         machine = record.get("gpu") or f"{record['machine']['cores']} cores, {record['machine']['cpu']}"
         lines = [head, ["---"] * len(head), *rows]
         text = ["| " + " | ".join(cells) + " |" for cells in lines]
-        text += ["", f"*Measured on: {machine}. From `results/{name}.json`, read when this page was built.*"]
+        text += ["", f"*Measured on: {machine}. From `results/{stem}.json`, read when this page was built.*"]
         box = nodes.container(classes=["measured"])
         self.state.nested_parse(StringList(text, str(source)), 0, box)
         return [box]

@@ -76,16 +76,37 @@ def memory(record):
 
 def gpu(record):
     """Whole fits on a GPU."""
-    head = ["data", "total", "sample graph", "solve (steps)", "peak memory"]
+    head = ["data", "total", "sample graph", "feature graph", "solve (steps)", "factors", "gap", "peak, of the formula"]
     rows = [
         [
             f"{row['data']} {row['n']} x {row['p']}",
-            f"**{row['seconds']:.2f} s**",
-            f"{row['times']['sample_graph']:.2f} s",
-            f"{row['times']['solve']:.2f} s ({row['n_iter']})",
-            f"{row['peak_bytes'] / 1e9:.2f} GB",
+            f"**{_ms(1e3 * row['seconds'])}**",
+            f"{_ms(1e3 * row['times']['sample_graph'])} ({row['graph']})",
+            _ms(1e3 * row["times"]["feature_graph"]),
+            f"{_ms(1e3 * row['times']['solve'])} ({row['n_iter']})",
+            _ms(1e3 * row["times"]["factorize"]),
+            f"{row['gap']:.1e}",
+            f"{row['peak_bytes'] / 1e9:.2f} GB, {row['peak_over_formula']:.2f}",
         ]
         for row in record["fits"]
+    ]
+    return head, rows
+
+
+def gpu_step(record):
+    """One solver step on a GPU: in full, and far from the optimum."""
+    head = ["data", "step", "floor", "times the floor", "far from the optimum", "certificate", "in PyTorch operations"]
+    rows = [
+        [
+            f"{row['data']} {row['n']} x {row['p']}",
+            _ms(row["step_ms"]),
+            _ms(row["floor_ms"]),
+            f"{row['times_floor']:.2f}",
+            f"{_ms(row['coarse_ms'])} ({row['coarse_ms'] / row['floor_ms']:.2f})",
+            _ms(row["gap_ms"]),
+            _ms(row["tensor_operations_ms"]),
+        ]
+        for row in record["steps"]
     ]
     return head, rows
 
@@ -134,4 +155,7 @@ def compressive(record):
     return head, rows
 
 
-TABLES = {table.__name__: table for table in (fit, step, memory, gpu, cold_start, transform, missing, compressive)}
+TABLES = {
+    table.__name__: table
+    for table in (fit, step, memory, gpu, gpu_step, cold_start, transform, missing, compressive)
+}

@@ -129,7 +129,7 @@ def test_neighbours_are_read_in_full_once_half_has_done_what_it_can(gaps, coarse
 
 
 def test_steps_in_half_lead_to_the_same_optimum():
-    problem = random_problem(6, n=12, p=9, dtype=np.float32)
+    problem = random_problem(6, n=6, p=4, dtype=np.float32)
     found, expected = (solve(problem, tol=1e-3, backend=one) for one in (fused_backend(), select_backend("numpy")))
     assert found.converged
     assert_allclose(found.objective, expected.objective, rtol=1e-3)
