@@ -2,10 +2,17 @@
 
 `--doctest-ignore-import-errors` would hide them all, those of test files too: a file that cannot be imported has no
 tests, and nothing fails.
+
+Where pytest runs one process per core (``-n``), BLAS and OpenMP get one thread in each: threads of two processes on the
+same cores wait for each other, at full load. Tests that are about these threads ask for two by themselves.
 """
 
 import importlib
+import os
 from pathlib import Path
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported, which reads it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SOURCE = Path(__file__).parent / "src"
 OPTIONAL = {"torch", "triton"}

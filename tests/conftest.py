@@ -3,7 +3,9 @@
 import os
 from importlib.util import find_spec
 
+import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 settings.register_profile("no clock", deadline=None)
 settings.load_profile("no clock")
@@ -16,3 +18,10 @@ if find_spec("torch"):
     if not torch.cuda.is_available():
         # Triton reads this when it is imported, which only the kernels do.
         os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture
+def two_threads():
+    """Give BLAS and OpenMP two threads, as they have outside of the suite."""
+    with threadpool_limits(2):
+        yield

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from frpcag import FRPCAG, FRPCAGClustering, RobustGraphImputer
 
 SEEDS = range(8)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def data(seed, n=1000, p=80):

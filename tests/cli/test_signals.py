@@ -16,11 +16,12 @@ from frpcag.cli.runs import fit_or_partial
 if os.name == "nt":
     pytest.skip("signals are those of POSIX", allow_module_level=True)
 
-# Imports once, then forks a process for each case, in a folder of its own. Each sends itself signals when its first
+# Imports once all that a fit loads, then forks a process for each case, in a folder of its own. Each sends itself signals when its first
 # array has been written; others when a folder is renamed, and others when one is removed, after that.
 CHILD = """
-import json, os, pathlib, shutil, signal, sys
+import gc, json, os, pathlib, shutil, signal, sys
 import numpy
+import frpcag.backends.numpy, frpcag.cli.fit, frpcag.engines.host, frpcag.report
 from frpcag.cli import main as cli
 
 save, rmtree, rename = numpy.save, shutil.rmtree, pathlib.Path.rename
@@ -58,6 +59,7 @@ def run(number, words, writing=(), renaming=(), removing=(), ignored=()):
     sys.argv = ["frpcag", "fit", "data.npy", "--output", "run", "--no-plots", "--quiet", "--backend", "numpy", *words]
     cli.main()
 
+gc.freeze()  # or each child would copy all of it when it ends
 for number, (words, hits) in enumerate(json.loads(sys.argv[1])):
     if os.fork() == 0:
         run(number, words, **hits)

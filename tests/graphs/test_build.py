@@ -134,6 +134,7 @@ def test_auto_tells_which_search_it_chose():
     assert build_graph(points()).method == "exact"
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_same_random_state_gives_the_same_graph_with_any_number_of_threads():
     X = points(3000, 20)
     one, two = (build_graph(X, method="approximate", random_state=3, n_jobs=n).laplacian for n in (1, 2))

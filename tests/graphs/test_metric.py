@@ -104,6 +104,7 @@ def test_of_equally_far_rows_the_first_are_taken(name):
     assert not lengths.any()
 
 
+@pytest.mark.usefixtures("two_threads")
 @every_metric
 @pytest.mark.parametrize("search", [exact_neighbors, approximate_neighbors])
 def test_the_number_of_threads_does_not_matter(name, search):

@@ -148,6 +148,7 @@ def test_neighbors_are_sorted_by_distance_then_index(search):
     assert ((step > 0) | ((step == 0) & (np.diff(indices, axis=1) > 0))).all()
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("p", [100, 200], ids=["all features", "reduced by PCA"])
 def test_result_is_the_same_to_the_last_bit_with_one_and_two_threads(search, p):
     X = clusters(5000, p)
@@ -155,6 +156,7 @@ def test_result_is_the_same_to_the_last_bit_with_one_and_two_threads(search, p):
         assert_array_equal(one, two)
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_search_restores_the_thread_counts(search):
     def counts():
         return [library["num_threads"] for library in threadpool_info()] + [faiss.omp_get_max_threads()]

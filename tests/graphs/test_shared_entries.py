@@ -47,6 +47,7 @@ def test_approximate_search_finds_most_neighbours_of_points_with_gaps():
     assert recall > 0.9
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_the_number_of_threads_does_not_change_neighbours_of_points_with_gaps():
     X = with_gaps(2500, 150, 0.4, dtype=np.float32)
     first, second = (approximate_neighbors(X, 10, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2))
