@@ -129,7 +129,7 @@ def wrong_cells() -> dict[str, Cell]:
     measured = scale(table.data).astype(np.float32)
     rng = np.random.default_rng(SEED)
     off = rng.random(measured.shape) < 0.05
-    wrong = measured + 5 * off * rng.choice(np.array([-1, 1], np.float32), measured.shape)
+    wrong = measured + np.float32(5) * off * rng.choice(np.array([-1, 1], np.float32), measured.shape)
     return {
         SALTED: Cell(salted, digits.X, hit, digits.y),
         "digits, 25 % dead": Cell(zeroed, digits.X, dead, digits.y),
