@@ -134,4 +134,73 @@ def compressive(record):
     return head, rows
 
 
+def gpu_steps(record):
+    """One solver step on a GPU against the memory floor."""
+    head = ["one solver step", "time", "floor", "against the floor", "certificate", "the same in PyTorch operations"]
+    rows = [
+        [
+            f"{_gpu_data(row)} {row['n']} x {row['p']}",
+            f"{row['step_ms']:.2f} ms",
+            f"{row['floor_ms']:.2f} ms",
+            f"{row['times_floor']:.2f}",
+            f"{row['gap_ms']:.2f} ms",
+            f"{row['tensor_operations_ms']:.1f} ms",
+        ]
+        for row in record["steps"]
+    ]
+    return head, rows
+
+
+def gpu_fits(record):
+    """Whole fits on a GPU by stage, in milliseconds."""
+    stages = ("sample_graph", "feature_graph", "solve", "factorize")
+    head = ["data", "total", "sample graph", "feature graph", "solve (steps)", "factors", "gap"]
+    head += ["peak memory, of the formula"]
+    rows = []
+    for row in record["fits"]:
+        graph1, graph2, solve, factors = (f"{1000 * row['times'][stage]:.0f}" for stage in stages)
+        rows.append(
+            [
+                f"{_gpu_data(row)} {row['n']} x {row['p']}",
+                f"**{1000 * row['seconds']:.0f}**",
+                f"{graph1} ({row['graph']})",
+                graph2,
+                f"{solve} ({row['n_iter']})",
+                factors,
+                f"{row['gap']:.1e}",
+                f"{row['peak_bytes'] / 1e9:.2f} GB, {row['peak_over_formula']:.2f}",
+            ]
+        )
+    return head, rows
+
+
+def gpu_compared(record):
+    """Seconds of the stages elsewhere: our CPU backend on the GPU's machine, and the paper's one core."""
+    head = ["for comparison", "sample graph", "feature graph", "solve"]
+    cpu = record["cpu"]
+    times = [f"{cpu['times'][stage]:.2f} s" for stage in ("sample_graph", "feature_graph", "solve")]
+    rows = [[f"MNIST {cpu['n']} x 784, our CPU backend on the {cpu['cores']} cores of the same machine", *times]]
+    for name, seconds in record["paper_seconds"].items():
+        name = name.replace("mnist", "MNIST")
+        rows.append([f"{name}, Shahid et al. 2016, one core, to its own stop", *(f"{s:g} s" for s in seconds)])
+    return head, rows
+
+
+def _gpu_data(row):
+    return {"mnist": "MNIST", "patches": "8 x 8 patches of a video"}[row["data"]]
+
+
+def alignment(record):
+    """The alignment s_r of USPS by Laplacian and rule of the weights."""
+    names = list(record["alignment"][0]["s_r"])
+    rows = [
+        [f"{row['laplacian']}, {row['weights']}", *(f"{row['s_r'][name]:.3f}" for name in names)]
+        for row in record["alignment"]
+    ]
+    return ["Laplacian, weights", *names], rows
+
+
 TABLES = {table.__name__: table for table in (fit, step, memory, gpu, cold_start, transform, missing, compressive)}
+# Further tables of a record, by its name and their own.
+TABLES |= {"gpu:steps": gpu_steps, "gpu:fits": gpu_fits, "gpu:compared": gpu_compared}
+TABLES["diagnostics:alignment"] = alignment

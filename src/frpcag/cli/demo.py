@@ -249,7 +249,8 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
             ),
             Finding(
                 "Clusters, also of damaged data",
-                f"Samples in the wrong cluster, in %. Labels are used to count, not to choose. {where_not_first(labels)}",
+                "Samples in the wrong cluster, in %. Labels are used to count, not to choose. "
+                + where_not_first(labels),
                 labels,
             ),
             Finding(
