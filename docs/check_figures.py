@@ -8,8 +8,8 @@ The script prints figure, value and expression, and fails where a figure is not 
 expression. Code, links and what stands in backticks are left out.
 
 Of the pages of `GENERATED` every row of a table must stand in a file that a script wrote from its records. On all
-other pages, such as the decisions, lines with a source are checked. With ``--all`` every figure there is printed with those of
-the records that the page names which hold a value that rounds to it, or ``?`` where none does.
+other pages, such as the decisions, lines with a source are checked. With ``--all`` every figure there is printed with
+those of the records that the page names which hold a value that rounds to it, or ``?`` where none does.
 """
 
 from __future__ import annotations
