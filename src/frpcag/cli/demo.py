@@ -214,7 +214,7 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     show = np.arange(0, 10 * N_IMAGES, 10)
 
     def images(cell: Cell, given: str, results: dict[str, Array]) -> Any:
-        rows = {given: np.nan_to_num(cell.X), **results, "the truth": cell.truth}
+        rows = {given: cell.X, **results, "the truth": cell.truth}
         figure = plt.figure(figsize=(9, 4.4), layout="constrained")
         shown = {title: row[show] for title, row in rows.items()}
         return plot_image_grid(shown, load_dataset("digits").shape, n_images=N_IMAGES, signed=(), figure=figure)
@@ -259,7 +259,7 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
                 record["missing"],
                 images(
                     gap,
-                    "as given: 60 % of the pixels are missing",
+                    "as given: 60 % of the pixels are missing (light blue)",
                     {name: filled[name][GAPS] for name in ("KNNImputer", OURS)},
                 ),
                 "Pixels are missing at random; every method sees the same ones.",
