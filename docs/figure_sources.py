@@ -1,8 +1,10 @@
-"""Figures of the front pages by name, each computed from a record in results/; `check_figures.py` compares them."""
+"""Figures of the pages by name, each computed from a record in results/; `check_figures.py` compares them."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -80,3 +82,117 @@ def n_cells() -> int:
 def front(name: str) -> float:
     """Return a figure of the picture on the front page."""
     return record("front_page.json")[name]
+
+
+def wrong(data: str, corruption: str, model: str = "FRPCAGClustering") -> float:
+    """Return the mean clustering error of a model in one cell of the paper, in %."""
+    return 100 * clusters()[data, corruption][model]
+
+
+def zeros_and_nan(data: str, corruption: str) -> list[float]:
+    """Return our clustering errors with zeros that are not marked, and with the same entries as NaN, in %."""
+    return [wrong(data, corruption), wrong(data, corruption, "FRPCAGClustering, NaN")]
+
+
+def lead_on_clean(data: str) -> float:
+    """Return by how many points our clusterer is ahead of UMAP on a clean set."""
+    return wrong(data, "clean", "UMAP + k-means") - wrong(data, "clean")
+
+
+def at(name: str, *keys: Any) -> Any:
+    """Return a value of a record by the keys that lead to it."""
+    value = record(name)
+    for key in keys:
+        value = value[key]
+    return value
+
+
+def printed(example: str, line: int, number: int = 0) -> float:
+    """Return a number that an example prints, by its line and its place there."""
+    return float(re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?", record("examples.json")[example][line])[number])
+
+
+def same_class(data: str, kind: str) -> list[float]:
+    """Return the share of neighbours of the same label by metric."""
+    found = next(row for row in record("metric.json")["table"] if (row.get("data"), row.get("kind")) == (data, kind))
+    return [found["same_class"][name] for name in ("euclidean", "l1", "truncated")]
+
+
+def mean_same_class() -> list[float]:
+    """Return the mean share over the cells of the seven image sets by metric, and that of the metric "auto" takes."""
+    rows = [row for row in record("metric.json")["table"] if "data" in row]
+    means = [mean(row["same_class"][name] for row in rows) for name in ("euclidean", "l1", "truncated")]
+    return [*means, mean(row["same_class"][row["auto"]] for row in rows)]
+
+
+def neighbors(n_neighbors: int) -> float:
+    """Return the error of the paper's protocol on ORL with a number of neighbours, in %."""
+    rows = {row["cell"]["n_neighbors"]: row["best"] for row in record("neighbors/records.jsonl")}
+    return 100 * rows[n_neighbors]["error_min"]
+
+
+def chosen_by_labels() -> list[float]:
+    """Return by how many points gammas that labels choose are better, on average and at most."""
+    ahead = [100 * (row["label_free"] - row["label_tuned"]) for row in record("gamma_grid.jsonl")]
+    return [mean(ahead), max(ahead)]
+
+
+def choice(data: str, corruption: str, method: str) -> float:
+    """Return an error of the cells that the default clusterer was chosen on, in %."""
+    rows = {(row["data"], row["corruption"]): row["errors"] for row in record("clustering_choice.jsonl")}
+    return 100 * rows[data, corruption][method]
+
+
+def choice_means() -> list[float]:
+    """Return the mean error of the default clusterer over these cells, and of the best of three usual ones, in %."""
+    rows = [row["errors"] for row in record("clustering_choice.jsonl")]
+    best = (min(row[name] for name in ("k-means X", "PCA + k-means", "spectral X")) for row in rows)
+    return [100 * mean(row["FRPCAGClustering"] for row in rows), 100 * mean(best)]
+
+
+def times_of_rpca() -> list[float]:
+    """Return how many times our solve RPCA takes, least and most of the data sets."""
+    solve: dict[str, dict[str, float]] = {}
+    for row in record("times/records.jsonl"):
+        solve.setdefault(row["cell"]["data"], {})[row["cell"]["model"]] = row["times"]["solve"]
+    ratios = [times["RPCA"] / times["FRPCAG"] for times in solve.values() if "RPCA" in times]
+    return [min(ratios), max(ratios)]
+
+
+def gpu_over_cpu() -> list[float]:
+    """Return how many times as long a step, and a fit, take on the CPU of the machine of the GPU."""
+    cpu, gpu = at("gpu.json", "cpu"), record("gpu.json")
+    fit = next(row for row in gpu["fits"] if row["n"] == cpu["n"])
+    return [cpu["step_ms"] / gpu["steps"][0]["step_ms"], cpu["fit_seconds"] / fit["seconds"]]
+
+
+def cleaned_first() -> list[float]:
+    """Return how many times as long clustering takes that cleans first, least and most."""
+    ratios = [row["tclean"] / row["t"] for row in record("cleaning_first.jsonl")]
+    return [min(ratios), max(ratios)]
+
+
+@cache
+def known_figures() -> dict[str, list[str]]:
+    """Return the figures that the records hold, as pages show them, with the names of the records."""
+    found: dict[str, list[str]] = {}
+    for file in sorted([*RESULTS.glob("*.json*"), *RESULTS.glob("*/records.jsonl")]):
+        if file.suffix in (".json", ".jsonl"):
+            name = str(file.relative_to(RESULTS))
+            for value in set(_numbers(record(name))):
+                units = (1, 100, 1000, 1e-3, 1e-6, 1e-9)
+                shapes = {f"{value * unit:.{k}f}" for unit in units for k in range(4)}
+                shapes |= {shape.removeprefix("0") for shape in shapes if shape.startswith("0.")}
+                for shown in shapes | {f"{value:.{k}e}" for k in range(3)}:
+                    names = found.setdefault(shown, [])
+                    if name not in names:
+                        names.append(name)
+    return found
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(one)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)

@@ -105,12 +105,27 @@ def check_dask() -> None:
     assert model.low_rank_.compute().shape == X.shape
 
 
+def check_graphs() -> None:
+    graph = frpcag.build_graph(X)
+    assert graph.to_networkx().number_of_nodes() == graph.to_igraph().vcount() == len(X)
+
+
+def check_anndata() -> None:
+    from anndata import AnnData
+
+    from frpcag.anndata import denoise
+
+    counts = AnnData(np.random.default_rng(0).poisson(2.0, (60, 30)).astype(np.float32))
+    denoise(counts, n_components=3, n_neighbors=5)
+    assert counts.obsm["X_frpcag"].shape == (60, 3)
+
+
 def check_reproduce() -> None:
     command("reproduce", "--smoke", "neighbors", "--output", "smoke")
 
 
 CHECKS = {"io": check_io, "ann": check_ann, "video": check_video, "gpu": check_gpu, "dask": check_dask}
-CHECKS["reproduce"] = check_reproduce
+CHECKS |= {"graphs": check_graphs, "anndata": check_anndata, "reproduce": check_reproduce}
 
 
 def main() -> None:

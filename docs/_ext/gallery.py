@@ -27,7 +27,15 @@ ORDER = (
 
 # The figure of an example that its thumbnail shows (the first one by default), and the one of its Axes, if not all.
 FIGURE = {"wrong_cells": 2, "bad_sensors": 2, "gammas": 2, "certificate": 1}
-AXES = {"clusters": 0, "when_pca_is_better": 0, "which_laplacian": 0, "pipeline": 0, "big_data": 0, "why_it_works": 0}
+AXES = {
+    "clusters": 0,
+    "when_pca_is_better": 0,
+    "which_laplacian": 0,
+    "pipeline": 0,
+    "big_data": 0,
+    "single_cells": 2,
+    "why_it_works": 0,
+}
 INCHES, DPI = (4.0, 2.5), 180
 MADE = "made"
 _drawn: dict[str, int] = {}
@@ -74,6 +82,8 @@ def draw_thumbnail(figure, number, path):
             if ax is not shown:
                 ax.remove()
         shown.set_subplotspec(figure.add_gridspec(1, 1)[0])
+        for legend in list(figure.legends):
+            legend.remove()
     for legend in filter(None, (ax.get_legend() for ax in figure.axes)):
         plt.setp(legend.get_texts(), fontsize=7)
     figure.set_layout_engine("constrained")

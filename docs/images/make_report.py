@@ -1,4 +1,4 @@
-"""Make the pictures and print the tables of docs/report.md.
+"""Make the pictures of docs/report.md and the figures of its tables, which go to results/diagnostics.json.
 
 python docs/images/make_report.py pictures   # needs chromium and FRPCAG_DATA
 python docs/images/make_report.py alignment  # needs FRPCAG_DATA
@@ -7,6 +7,7 @@ python docs/images/make_report.py theorem
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import threading
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "tests"))
+sys.path[:0] = [str(HERE.parents[1] / "tests"), str(HERE.parents[1] / "benchmarks")]
 
 
 def pictures() -> None:
@@ -72,7 +73,7 @@ def pictures() -> None:
 
 
 def alignment() -> None:
-    """Print s_r of USPS for each Laplacian and sigma rule."""
+    """Compute s_r of USPS for each Laplacian and sigma rule."""
     from frpcag import build_graph
     from frpcag.data import load_dataset
     from frpcag.insight import alignment_ratio, graph_basis, graph_covariance
@@ -81,11 +82,11 @@ def alignment() -> None:
     part = np.concatenate([np.flatnonzero(data.y == digit)[:350] for digit in range(10)])
     three = data.X[data.y == 3]
     sets = {"digit 3": three, "digit 3, first 350": three[:350], "all": data.X, "350 of each": data.X[part]}
-    print(f"| Laplacian, weights | {' | '.join(sets)} |\n|{'---|' * (len(sets) + 1)}")
+    rows = []
     for kind in ("combinatorial", "normalized"):
         for rule in ("mean distance", "root mean square distance", "1", "binary"):
-            found = []
-            for X in sets.values():
+            found = {}
+            for name, X in sets.items():
                 options = {"axis": 1, "n_neighbors": 10, "method": "exact", "laplacian": kind}
                 if rule == "root mean square distance":
                     d2 = _squares(X.T)
@@ -94,9 +95,17 @@ def alignment() -> None:
                     sigma = 1.0 if rule == "1" else "auto"
                 weights = "binary" if rule == "binary" else "gaussian"
                 graph = build_graph(X, sigma=sigma, weights=weights, **options)
-                found.append(f"{alignment_ratio(graph_covariance(X, graph_basis(graph)[1])):.3f}")
-            words = rule if rule == "binary" else f"sigma = {rule}"
-            print(f"| {kind}, {words} | {' | '.join(found)} |")
+                found[name] = float(alignment_ratio(graph_covariance(X, graph_basis(graph)[1])))
+            rows.append({"laplacian": kind, "weights": rule if rule == "binary" else f"sigma = {rule}", "s_r": found})
+    _keep("alignment", rows)
+
+
+def _keep(name: str, found: object) -> None:
+    from machine import RESULTS, write_result
+
+    path = RESULTS / "diagnostics.json"
+    write_result("diagnostics", {**(json.loads(path.read_text()) if path.exists() else {}), name: found})
+    print(json.dumps(found, indent=1))
 
 
 def _squares(points: np.ndarray) -> np.ndarray:
@@ -133,7 +142,7 @@ def theorem() -> None:
         left = bound.loss_U + gammas[0] * bound.outside_samples + gammas[1] * bound.outside_features
         proved += bound.left <= bound.right + bound.slack
         printed += left <= bound.right + bound.slack
-    print(f"of 200 problems: {proved} hold as proved, {printed} as printed")
+    _keep("theorem", {"problems": 200, "as proved": int(proved), "as printed": int(printed)})
 
 
 if __name__ == "__main__":

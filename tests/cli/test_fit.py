@@ -57,6 +57,12 @@ def test_labels_are_those_of_the_clusterer(data, X, frpcag, working_folder):
     np.testing.assert_array_equal(table[:, 1], expected)
 
 
+def test_the_number_of_clusters_may_be_left_to_the_library(data, X, frpcag, working_folder):
+    assert frpcag("fit", data, "--clusters", "auto", "--seed", "3", "--no-plots").exit_code == 0
+    expected = FRPCAGClustering("auto", FRPCAG(n_refine="auto", random_state=3), random_state=3).fit(X)
+    np.testing.assert_array_equal(np.load(working_folder / "frpcag-run-data/labels.npy"), expected.labels_)
+
+
 def test_options_reach_the_estimator(data, X, frpcag, working_folder):
     words = "--n-components 2 --gamma1 0.5 --gamma2 2 --neighbors 5 --laplacian combinatorial --loss huber"
     words += " --feature-graph grid --feature-shape 4x6 --no-center --scale --tol 1e-4 --max-iter 400 --jobs 1"

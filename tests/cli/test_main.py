@@ -105,6 +105,7 @@ def test_the_demo_comes_nearest_to_the_truth_and_ends_with_a_page_that_loads_not
     assert all(f"{100 * value:.1f}" in page for row in run["clustering"].values() for value in row.values())
     assert all(f"{100 * value:.1f}" in result.stdout for row in run["clustering"].values() for value in row.values())
     assert not re.search(r"""(?:src|href)="(?!data:)""", page)
+    assert demo_module.where_not_first(run["clustering"]) in page
     assert "frpcag-demo/demo.html" in result.stdout
 
 

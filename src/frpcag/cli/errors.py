@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # Arguments of the library and the options that set them.
 OPTIONS = {
@@ -41,6 +42,11 @@ class Interrupted(Exception):
 def in_option_words(message: str) -> str:
     """Return a message of the library with its arguments named as on the command line, on one line."""
     message = _READING.sub(r"--\1 ", message)
+    message = re.sub(
+        r"^Found array with (\d) sample\(s\).*? minimum of (\d) is required.*$",
+        r"X has \1 row, and rows are compared with each other; pass at least \2.",
+        message,
+    )
     message = re.sub(r"(?<=pass |heck )delimiter\b", "--delimiter", message).replace("scale=True", "--scale")
     return " ".join(_ARGUMENT.sub(lambda found: OPTIONS[found[1]], message).split())
 
@@ -67,6 +73,18 @@ def is_usage_error(error: BaseException) -> bool:
     return hasattr(error, "format_message")
 
 
+def _with_value(error: Any) -> str:
+    """Return what Typer says of the words on the command line, with the value that it refuses."""
+    said: str = error.format_message()
+    # Typer from 0.29 on checks with pydantic, which says the rule and not the value.
+    for found in getattr(error.__cause__, "errors", list)():
+        rule = re.sub(r"^Input should be (.*?)(, unable to parse.*)?$", r"\1", found["msg"])
+        rule = rule.replace("a valid integer", "a whole number").replace("greater than or equal to", "at least")
+        rule = rule.replace("less than or equal to", "at most")
+        said = said.replace(found["msg"], f"{found['input']!r} must be {rule}")
+    return said
+
+
 def exit_code(error: BaseException) -> int:
     """Return 2 for bad input or usage, 130 for Ctrl-C, 1 for the rest."""
     if isinstance(error, Interrupted):
@@ -77,7 +95,7 @@ def exit_code(error: BaseException) -> int:
 def error_line(error: BaseException) -> str:
     """Return the one line to show for an error."""
     if is_usage_error(error):
-        said = error.format_message().replace("Value error, ", "").rstrip(".")  # type: ignore[attr-defined]
+        said = _with_value(error).replace("Value error, ", "").rstrip(".")
         text = f"{said}; see frpcag --help and frpcag COMMAND --help."
     elif isinstance(error, InputError):
         text = str(error)

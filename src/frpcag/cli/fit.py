@@ -75,8 +75,13 @@ def fit(
         ),
     ] = None,
     clusters: Annotated[
-        int | None,
-        typer.Option(min=1, help="Also find this many clusters of samples.", rich_help_panel=options.MODEL),
+        Any,
+        typer.Option(
+            parser=options.parse_clusters,
+            metavar="auto|N",
+            help="Also find N clusters of samples; auto looks for a number that fits.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = None,
     n_components: Annotated[
         Any,

@@ -87,6 +87,12 @@ def parse_components(text: str | float) -> int | float:
     return int(value) if value >= 1 else value
 
 
+def parse_clusters(text: str | int) -> str | int:
+    """Return "auto" or a whole number of clusters."""
+    rule = "'auto' or a whole number >= 1"
+    return "auto" if text == "auto" else int(_number(text, rule, lambda x: x >= 1 and x == int(x)))
+
+
 def parse_jobs(text: str | int) -> int:
     """Return a number of threads, counted back from all cores if negative."""
     return int(_number(text, "a whole number other than 0; -1 is all cores", lambda x: x != 0 and x == int(x)))

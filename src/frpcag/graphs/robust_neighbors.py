@@ -89,4 +89,4 @@ def absolute_neighbors(
 
 
 def _weights(points: Points) -> NDArray[np.float32]:
-    return np.ones_like(points.Z) if points.seen is None else points.seen.astype(np.float32)
+    return np.ones_like(points.Z) if points.seen is None else points.seen.astype(np.float32, order="C")

@@ -24,6 +24,26 @@ def _compile(function: Callable) -> Callable:
 
 
 @_compile
+def _sort(numbers, count):
+    """Sort the first numbers in place, by a heap: NumPy's sort and slices take seconds to compile."""
+    for end in range(2 * count - 1, 0, -1):
+        # The first half of the rounds builds the heap from its end, the second moves its top behind it.
+        size = min(end, count)
+        i = end - count
+        if i < 0:
+            numbers[0], numbers[end], i = numbers[end], numbers[0], 0
+        value = numbers[i]
+        while 2 * i + 1 < size:
+            down = 2 * i + 1
+            if down + 1 < size and numbers[down + 1] > numbers[down]:
+                down += 1
+            if numbers[down] <= value:
+                break
+            numbers[i], i = numbers[down], down
+        numbers[i] = value
+
+
+@_compile
 def _slot(keys, key):
     """Return where a key is in the open hash table, or the free place where it belongs."""
     mask = np.int64(len(keys) - 1)
@@ -179,10 +199,10 @@ def merge_by_degrees(owner, m, indptr, neighbors, out_weight, in_weight):
                 sum_out[j] += out_weight[at]
                 sum_in[j] += in_weight[at]
             i = following[i]
-        row = np.sort(found[:count])
+        _sort(found, count)
         start[a], length[a] = end, count
         for at in range(count):
-            j = row[at]
+            j = found[at]
             nodes[end + at], outgoing[end + at], incoming[end + at] = j, sum_out[j], sum_in[j]
             sum_out[j], sum_in[j], seen[j] = 0.0, 0.0, False
         end += count
@@ -231,27 +251,27 @@ def merge_by_degrees(owner, m, indptr, neighbors, out_weight, in_weight):
             a, b = b, a
         # The merged row, at the end of the pool; the pool is packed when it is full.
         if end + length[a] + length[b] > capacity:
-            order = np.argsort(start)
-            end = 0
-            for c in order:
+            count = 0
+            for c in range(m):
                 if alive[c]:
-                    for at in range(length[c]):
-                        nodes[end + at] = nodes[start[c] + at]
-                        outgoing[end + at] = outgoing[start[c] + at]
-                        incoming[end + at] = incoming[start[c] + at]
-                    start[c] = end
-                    end += length[c]
+                    near[count] = start[c] * m + c
+                    count += 1
+            _sort(near, count)
+            end = 0
+            for i in range(count):
+                c = near[i] % m
+                for at in range(length[c]):
+                    nodes[end + at] = nodes[start[c] + at]
+                    outgoing[end + at] = outgoing[start[c] + at]
+                    incoming[end + at] = incoming[start[c] + at]
+                start[c] = end
+                end += length[c]
             if end + length[a] + length[b] > capacity:
                 capacity = 2 * (end + length[a] + length[b])
-                grown = np.empty(capacity, np.int64)
-                grown[:end] = nodes[:end]
-                nodes = grown
-                more_out = np.empty(capacity)
-                more_out[:end] = outgoing[:end]
-                outgoing = more_out
-                more_in = np.empty(capacity)
-                more_in[:end] = incoming[:end]
-                incoming = more_in
+                more_nodes, more_out, more_in = np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity)
+                for at in range(end):
+                    more_nodes[at], more_out[at], more_in[at] = nodes[at], outgoing[at], incoming[at]
+                nodes, outgoing, incoming = more_nodes, more_out, more_in
         i, j, at = start[a], start[b], end
         last_i, last_j = i + length[a], j + length[b]
         while i < last_i or j < last_j:
