@@ -362,9 +362,8 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         W = self.frame_graph_.weights.tocsr()[rows]
         n, planes = len(frames), frames.reshape(len(frames), -1, self.frame_shape_[2] if frames.ndim == 4 else 1)
         links = np.split(W.indices, W.indptr[1:-1])
-        mean = (diags_array(1 / W.sum(axis=1)).astype(np.float32) @ W.astype(np.float32)) @ self.background_.reshape(
-            n, -1
-        )
+        shares = (diags_array(1 / W.sum(axis=1)) @ W).astype(np.float32)
+        mean = shares @ self.background_.reshape(n, -1)
         mean = mean.reshape(-1, *planes.shape[1:])
         hidden = moving.reshape(n, -1)
         explained = np.stack(
