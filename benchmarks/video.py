@@ -53,8 +53,9 @@ def rate(clip: str, method: str, frames, at, truth) -> dict[str, float]:
     """Return the best F1 of a method's difference to its background: as the score of all methods, and raw."""
     shot, behind = frames[at].astype(np.float32), kept(clip, method)
     exact = kept(clip, f"{method}_U") if method == "ours" else behind
+    noises = ("ours_noise",) if method == "ours" else ("noise", "ours_noise")
     return {
-        "score": best_threshold(score_of(shot, behind, kept(clip, "noise")), truth)["f1"],
+        "score": max(best_threshold(score_of(shot, behind, kept(clip, noise)), truth)["f1"] for noise in noises),
         "raw": best_threshold(np.abs(shot - exact), truth)["f1"],
     }
 
@@ -81,12 +82,24 @@ def timed(function) -> tuple:
     return result, {"seconds": perf_counter() - start, "cpu_seconds": process_time() - cpu_start}
 
 
+class Watched(BackgroundSeparator):
+    """Keeps what the masks of the clip are made of."""
+
+    def _fitted_mask(self, frames, moving, noise):
+        self.behind, self.closer = np.empty(frames.shape, np.float16), noise
+        return super()._fitted_mask(frames, moving, noise)
+
+    def _behind(self, frames, moving, rows, noise):
+        found = super()._behind(frames, moving, rows, noise)
+        if hasattr(self, "behind"):
+            self.behind[rows] = found[1]
+        return found
+
+
 def run_ours(clip, frames, at, truth) -> dict:
     BackgroundSeparator(max_iter=2).fit(frames[:8])  # kernels are compiled by now
-    model, times = timed(lambda: BackgroundSeparator().fit(frames))
-    W = model.frame_graph_.weights.tocsr()
-    means = (W @ model.background_.reshape(len(frames), -1))[at] / np.asarray(W.sum(axis=1))[at].reshape(-1, 1)
-    keep(clip, ours=means.reshape(frames[at].shape), ours_U=model.background_[at], noise=model.noise_map_)
+    model, times = timed(lambda: Watched().fit(frames))
+    keep(clip, ours=model.behind[at], ours_U=model.background_[at], noise=model.noise_map_, ours_noise=model.closer)
     return {**times, "auto": mask_scores(model.mask_[at], truth), "noise": model.noise_, "gap": model.duality_gap_}
 
 

@@ -51,6 +51,7 @@ def test_the_page_shows_picture_background_and_mask_and_names_the_boxes(served):
     assert kind.startswith("text/html")
     assert b"/stream" in page
     (box,) = json.loads(get(f"{address}/boxes.json")[1])
+    assert json.loads(get(f"{address}/status.json")[1]) == {"frame": 44, "boxes": 1, "to_learn": 0}
     left = int(np.flatnonzero(frames[-1][12] == 220)[0])
     assert abs(box["x"] - left) <= 3
     assert abs(box["w"] - 12) <= 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import threading
 from collections.abc import Iterator
@@ -26,9 +27,23 @@ Array = np.ndarray
 LEARN_FRAMES, LEARN_EVERY = 100, 2
 # How FFmpeg reaches the cameras of each system.
 CAMERAS = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}"), "win32": ("dshow", "video={}")}
-_PAGE = b"""<!doctype html><meta charset="utf-8"><title>frpcag video</title>
-<style>body{margin:0;background:#111;color:#ddd;font:14px sans-serif}img{max-width:100%}p{margin:8px}</style>
-<p>Picture with boxes, background, mask</p><img src="/stream" alt="live picture">"""
+_BOX = ("frame", "x", "y", "w", "h", "area")
+_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>frpcag video</title>
+<style>body{margin:0;background:#111;color:#ddd;font:14px sans-serif}img{display:block;width:100%}
+header{display:grid;grid-template-columns:repeat(3,1fr);text-align:center}header b{padding:6px;font-weight:600}
+p{margin:8px}</style>
+<header><b>Picture</b><b>Background</b><b>Mask</b></header><img src="/stream" alt="live picture"><p id="state"></p>
+<script>
+async function say() {
+  const state = document.getElementById("state");
+  try {
+    const now = await (await fetch("/status.json")).json();
+    state.textContent = now.to_learn ? `learning the background, ${now.to_learn} frames to go`
+      : `frame ${now.frame}, ${now.boxes} ${now.boxes === 1 ? "box" : "boxes"}`;
+  } catch { state.textContent = "the stream has ended"; }
+}
+setInterval(say, 1000); say();
+</script></html>"""
 
 
 class LiveView:
@@ -68,6 +83,12 @@ class LiveView:
             self.n_seen, self.boxes, self.jpeg = self.n_seen + 1, boxes, jpeg
             self.fresh.notify_all()
 
+    def status(self) -> dict[str, int]:
+        """Return the number of the newest frame, how many boxes it has, and how many frames are yet to learn from."""
+        known = hasattr(self.separator, "references_")
+        to_learn = 0 if known else max(LEARN_EVERY * (self.learn_frames - len(self._held)), 1)
+        return {"frame": self.n_seen - 1, "boxes": len(self.boxes), "to_learn": to_learn}
+
     def end(self) -> None:
         """Say that no more frames come."""
         with self.fresh:
@@ -88,18 +109,17 @@ class LiveView:
 
 
 def live_server(view: LiveView, port: int) -> ThreadingHTTPServer:
-    """Return a server on this machine alone: a page at ``/``, MJPEG at ``/stream``, the boxes at ``/boxes.json``."""
+    """Return a server on this machine alone: a page at ``/``, MJPEG at ``/stream``, boxes at ``/boxes.json``."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == "/stream":
                 self._stream()
             elif self.path == "/boxes.json":
-                rows = ", ".join(
-                    f'{{"frame": {view.n_seen - 1}, "x": {x}, "y": {y}, "w": {w}, "h": {h}, "area": {area}}}'
-                    for x, y, w, h, area in view.boxes.tolist()
-                )
-                self._answer(f"[{rows}]".encode(), "application/json")
+                rows = [dict(zip(_BOX, (view.n_seen - 1, *box), strict=True)) for box in view.boxes.tolist()]
+                self._answer(json.dumps(rows).encode(), "application/json")
+            elif self.path == "/status.json":
+                self._answer(json.dumps(view.status()).encode(), "application/json")
             elif self.path == "/":
                 self._answer(_PAGE, "text/html; charset=utf-8")
             else:

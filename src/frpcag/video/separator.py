@@ -24,6 +24,7 @@ from frpcag.video.checks import check_frames, choice
 from frpcag.video.follow import follow
 from frpcag.video.ghosts import find_free_places, free_first
 from frpcag.video.masks import LEVEL, foreground_score
+from frpcag.video.moving import explain, typical_size, widened
 from frpcag.video.references import choose_references
 from frpcag.video.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
 
@@ -196,16 +197,14 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         near = nearest_frames(shrink(still.reshape(frames.shape)), k, rows=None if free else rows, n_jobs=self.n_jobs)
         if free:  # frames were linked because the same person stood in them
             self.frame_graph_ = _linked(planes, near)
-            near = near[rows]
-        noise = noise_map(still, rows, near, n_jobs=self.n_jobs)
-        self.noise_ = max(float(np.median(noise)), least)
-        # Half way, on a logarithmic scale, from one noise for all pixels to each pixel's own, which alone did worse.
-        self.noise_map_ = (self.noise_ * np.sqrt((noise / self.noise_ + 1) / 2)).reshape(self.frame_shape_)
         del still
         self.background_ = self._solve(planes, moving, first).reshape(frames.shape)
-        del first, moving, score
+        del first, score
         self.foreground_ = np.subtract(frames, self.background_, dtype=np.float32)
-        self.mask_ = self._fitted_mask(frames)
+        moving = moving.reshape(frames.shape[:3])
+        wide = widened(moving)
+        self.noise_, self.noise_map_, closer = self._noise(frames, moving, wide, rows, level, least)
+        self.mask_ = self._fitted_mask(frames, wide, closer)
         self.drift_ = np.zeros(self.frame_shape_, np.float32)
         self._keep(choose_references(self.background_, self.noise_), 1)
 
@@ -294,7 +293,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         mask : bool ndarray of shape (n_frames, h, w), or (h, w) for one frame
         """
         frames, single = self._new_frames(frames)
-        pairs = [(self._near(x, b), self._mask(x, b)) for x, b in self._linked_means(frames)]
+        pairs = [(self._near(x, b), self._mask(x, b, self.noise_map_)) for x, b in self._linked_means(frames)]
         background, mask = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         return (background[0], mask[0]) if single else (background, mask)
 
@@ -337,23 +336,47 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
             self.drift_ = np.zeros(self.frame_shape_, np.float32)
         self._keep(self.references_, self.n_links_)
 
-    def _mask(self, frames: Array, behind: Array) -> Array:
+    def _mask(self, frames: Array, behind: Array, noise: Array) -> Array:
         """Return the masks of frames, given the mean of the backgrounds that each is linked to.
 
         ``S`` is what is left of the difference to that mean after up to ``1 / (2 gamma1)`` of it went to ``U``: a
         dark coat in front of a dark counter would be lost in it.
         """
         S = np.subtract(frames, behind, dtype=np.float32)
-        return foreground_score(S, self.noise_map_, background=behind, n_jobs=self.n_jobs) > self.threshold_
+        return foreground_score(S, noise, background=behind, n_jobs=self.n_jobs) > self.threshold_
 
-    def _fitted_mask(self, frames: Array) -> Array:
-        W, U = self.frame_graph_.weights.tocsr(), self.background_.reshape(len(frames), -1)
-        W = (diags_array(1 / np.asarray(W.sum(axis=1)).ravel()) @ W).astype(np.float32).tocsr()
+    def _noise(self, frames: Array, moving: Array, wide: Array, rows: Array, level: float, least: float):
+        """Return the noise of the clip and of each pixel, and the latter where linked frames explain what moves."""
+        pairs = [self._behind(frames, wide, slice(row, row + 1), level) for row in rows]
+        out, hidden = [], moving[rows].reshape(len(rows), -1)
+        for which in (0, 1):
+            off = np.concatenate([frames[row] - pair[which] for row, pair in zip(rows, pairs, strict=True)])
+            off = off.reshape(*hidden.shape, -1)
+            out.append(typical_size(off, hidden, otherwise=level, n_jobs=self.n_jobs).reshape(self.frame_shape_))
+        noise = max(float(np.median(out[0])), least)
+        # Half way, on a logarithmic scale, from one noise for all pixels to each pixel's own, which alone did worse.
+        return noise, *(noise * np.sqrt((each / noise + 1) / 2) for each in out)
+
+    def _behind(self, frames: Array, moving: Array, rows: slice, noise: float) -> tuple[Array, Array]:
+        """Return what masks compare frames of the clip with: the mean of linked backgrounds, and as they explain it."""
+        W = self.frame_graph_.weights.tocsr()[rows]
+        n, planes = len(frames), frames.reshape(len(frames), -1, self.frame_shape_[2] if frames.ndim == 4 else 1)
+        links = np.split(W.indices, W.indptr[1:-1])
+        shares = (diags_array(1 / W.sum(axis=1)) @ W).astype(np.float32)
+        mean = shares @ self.background_.reshape(n, -1)
+        mean = mean.reshape(-1, *planes.shape[1:])
+        hidden = moving.reshape(n, -1)
+        explained = np.stack(
+            [explain(x, b, planes, hidden, near, noise) for x, b, near in zip(planes[rows], mean, links, strict=True)]
+        )
+        return mean.reshape(frames[rows].shape), explained.reshape(frames[rows].shape)
+
+    def _fitted_mask(self, frames: Array, moving: Array, noise: Array) -> Array:
         mask = np.empty(frames.shape[:3], bool)
 
         def fill(start: int) -> None:
             rows = slice(start, start + _FEW)
-            mask[rows] = self._mask(frames[rows], (W[rows] @ U).reshape(frames[rows].shape))
+            mask[rows] = self._mask(frames[rows], self._behind(frames, moving, rows, self.noise_)[1], noise)
 
         with block_pool(self.n_jobs) as run:
             run(fill, range(0, len(frames), _FEW))
