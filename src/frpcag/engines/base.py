@@ -278,7 +278,7 @@ def call_on_rows(model: Any, method: str, X: Any) -> Any:
         )
     if is_tensor(model.low_rank_):
         engine = import_module("frpcag.engines.torch")
-        return engine.to_device(call_on_rows(engine.to_host(model), method, X), model.low_rank_)
+        return engine.to_device(call_on_rows(engine.kept_on_host(model), method, X), model.low_rank_)
     if is_dask(X):
         return import_module("frpcag.engines.dask").map_chunks(model, method, X)
     return getattr(model, method)(X)

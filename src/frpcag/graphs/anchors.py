@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +25,7 @@ from frpcag.graphs.points import (
     rank_candidates,
 )
 from frpcag.graphs.robust_candidates import count_candidates, frequencies, map_width, robust_map
-from frpcag.graphs.robust_neighbors import absolute_neighbors
+from frpcag.graphs.robust_neighbors import BLOCK, absolute_neighbors
 from frpcag.runtime.threads import block_pool
 
 # Fewer anchors than this are all compared with every row: lists would not pay.
@@ -95,7 +96,9 @@ class Anchors:
         indices, distances : ndarray of shape (m, n_neighbors)
         """
         points = self._points
-        with block_pool(self.n_jobs) as run:
+        # Sums of bounded differences need no BLAS: a few rows wait for no pool to be set up.
+        alone = len(rows) <= BLOCK and self._lists is None and not self.metric.euclidean
+        with nullcontext(_one_by_one) if alone else block_pool(self.n_jobs) as run:
             queries = prepare_queries(rows, points, run)
             if self._lists is None or (queries.seen is not None and self.metric.euclidean):
                 indices, distances = brute_force(queries, points, n_neighbors, run=run, metric=self.metric)
@@ -167,6 +170,10 @@ class Links:
             A, diagonal = np.where(fitted > 0, linked, 0.0), np.ones(m)
         starts = np.arange(0, m * k + 1, k)
         return diagonal, sp.csr_array((A.ravel(), indices.ravel(), starts), shape=(m, len(self._degrees)))
+
+
+def _one_by_one(function: Callable, blocks: Iterable) -> list:
+    return [function(block) for block in blocks]
 
 
 def _blocks(n: int) -> list[NDArray[np.int64]]:
