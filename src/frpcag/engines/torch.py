@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from numbers import Integral
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -275,17 +274,6 @@ def to_host(model: Any) -> Any:
     model = copy.copy(model)
     vars(model).update(_host_results({name: value for name, value in vars(model).items() if name.endswith("_")}))
     return model
-
-
-_ON_HOST: WeakKeyDictionary[Any, tuple[Tensor, Any]] = WeakKeyDictionary()
-
-
-def kept_on_host(model: Any) -> Any:
-    """Return the host copy of a fitted model, the same one until it is fitted again: what it prepares is kept."""
-    kept = _ON_HOST.get(model)
-    if kept is None or kept[0] is not model.low_rank_:
-        _ON_HOST[model] = kept = model.low_rank_, to_host(model)
-    return kept[1]
 
 
 def to_device(result: Any, like: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from frpcag.graphs.anchors import Anchors
 from frpcag.graphs.metric import Metric
 from frpcag.graphs.metric_choice import find_metric
-from frpcag.solvers.rows import Repeats, RowModel, explain_rows, repeat_rates
+from frpcag.solvers.rows import FARTHEST, Repeats, RowModel, explain_rows, repeat_rates
 
 Array = np.ndarray
 
@@ -31,8 +31,8 @@ _REPEATED = 0.02
 _LEAST_SINGLE = 1e-30
 # Shares of a prediction that the clean rows near a row can have.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Entries beyond so many deviations are as wrong as can be; float32 holds their powers.
-_FARTHEST = 1e5
+# Rows within this share of the largest entry are the same.
+_SAME = 1e-5
 
 
 class Seen(NamedTuple):
@@ -91,7 +91,7 @@ class KnownRows:
             X, U = X.astype(np.float64), U.astype(np.float64)
         self.center, self.scale, self.n_jobs, self.U, self.X = center, scale, n_jobs, U, X
         solved, clean = ((rows - center) / scale for rows in (X, U))
-        self.largest = float(np.abs(solved).max(initial=0.0))
+        self.same, self.least = _SAME * float(np.abs(solved).max(initial=0.0)), max(3, int(_REPEATED * X.shape[1]))
         self.metric: Metric = find_metric("truncated" if metric == "euclidean" else metric, solved, n_jobs=n_jobs)
         self.n_neighbors = min(n_neighbors, len(X))
         self.near_share = 0.0
@@ -101,8 +101,8 @@ class KnownRows:
         right = np.where(off > _STANDS_OUT * off.mean(dtype=np.float64), clean[::step], solved[::step])
         self.unit = float(np.abs(right - right.mean(axis=0)).mean(dtype=np.float64)) or 1.0
         right = (right / self.unit).astype(np.float32)
-        self._tol = _EQUAL * float(np.abs(X).max(initial=0.0))
-        self._common, self._rates = _common_values(X[::step], self._tol)
+        tol = _EQUAL * float(np.abs(X).max(initial=0.0))
+        self.training = Repeats(X, tol, *_common_values(X[::step], tol))
         rank = self._learn(right, X[::step], ranks=_RANKS)
         # Of what stood out, only that which no direction explains stays out.
         rows = (solved[::step] / self.unit).astype(np.float32)
@@ -182,7 +182,7 @@ class KnownRows:
         solved = self.solved(rows)
         near = self._near(solved)
         seen = ~np.isnan(solved)
-        Z = np.clip(solved / self.unit - self.mean, -_FARTHEST, _FARTHEST)
+        Z = np.clip(solved / self.unit - self.mean, -FARTHEST, FARTHEST)
         Z = np.nan_to_num(Z, copy=False, nan=0.0).astype(np.float32)
         said = explain_rows(self.model, Z, seen.astype(np.float32), self._repeats(rows, *near), n_jobs=self.n_jobs)
         predicted = (said.values + self.mean) * self.unit
@@ -191,7 +191,7 @@ class KnownRows:
         first = near[0][:, 0]
         off = np.abs(solved - self.solved(self.X[first])).max(axis=1, initial=0.0, where=seen)
         wrong = np.where(seen, said.wrong, np.float32(1))
-        return Seen(solved, predicted.astype(solved.dtype, copy=False), wrong, first, off <= 1e-5 * self.largest)
+        return Seen(solved, predicted.astype(solved.dtype, copy=False), wrong, first, off <= self.same)
 
     def clean(self, rows: Array, *, keep: bool) -> Array:
         """Return rows with wrong and missing cells as predicted; without ``keep`` all cells are.
@@ -233,9 +233,7 @@ class KnownRows:
 
     def _repeats(self, rows: Array, near: Array, weights: Array) -> Array:
         """Return how often right cells hold the value that a row repeats, where it does; -1 elsewhere."""
-        least = max(3, int(_REPEATED * rows.shape[1]))
-        training = Repeats(self.X, self._tol, self._common, self._rates)
-        return repeat_rates(rows, near, weights, training, least=least)
+        return repeat_rates(rows, near, weights, self.training, least=self.least)
 
 
 def _model(directions, variances, rank: int, scale, span: float, usual=(0.0, 0.0)) -> RowModel:

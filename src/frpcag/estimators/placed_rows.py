@@ -46,7 +46,8 @@ class FittedRows:
         n_jobs: int | None,
     ) -> None:
         self.U, self.n_neighbors, self.gamma1, self.n_jobs = U, n_neighbors, gamma1, n_jobs
-        self.links = Links(sample_graph) if sample_graph is not None and gamma1 > 0 else None
+        self.graph = sample_graph if gamma1 > 0 else None
+        self.links = Links(self.graph) if self.graph is not None else None
         self.anchors = None if self.links is None else Anchors(U, metric=EUCLIDEAN, random_state=0, n_jobs=n_jobs)
         feature = {} if feature_graph is None or not gamma2 > 0 else {
             "L2": feature_graph.laplacian, "gamma2": gamma2, "lmax2": feature_graph.lmax
@@ -69,7 +70,7 @@ class FittedRows:
         """
         pull, target = np.zeros(len(rows)), np.zeros_like(rows)
         if self.links is not None and self.anchors is not None:
-            diagonal, edges = self.links.of(*self.anchors.nearest(repaired, self.n_neighbors))
+            diagonal, edges = self.links.of(*self.anchors.nearest(repaired, self.n_neighbors), joined=True)
             pull = self.gamma1 * diagonal
             target = (edges.astype(self.U.dtype) @ self.U * self.gamma1).astype(rows.dtype)
         # A squared loss has no bound to what a wrong cell pulls.

@@ -149,13 +149,16 @@ class Links:
         self.sigma, self.normalized = graph.sigma, graph.normalized
         self._degrees = degrees(graph.weights)
 
-    def of(self, indices: NDArray, distances: NDArray) -> tuple[NDArray, sp.csr_array]:
+    def of(self, indices: NDArray, distances: NDArray, *, joined: bool = False) -> tuple[NDArray, sp.csr_array]:
         """Return the diagonal entries of the rows and their edges, the entries off the diagonal without their sign.
 
         Parameters
         ----------
         indices, distances : ndarray of shape (m, k)
             Anchors near each row.
+        joined : bool, default=False
+            Whether an edge counts in the degree of its anchor, too, as if the row were the one to join the graph: no
+            anchor of hardly any degree then counts beyond measure.
         """
         m, k = indices.shape
         A = np.ones_like(distances)
@@ -165,7 +168,7 @@ class Links:
             A = np.exp(-np.square(distances / unit))
         diagonal = A.sum(axis=1)
         if self.normalized:
-            fitted = self._degrees[indices]
+            fitted = self._degrees[indices] + (A if joined else 0)
             linked = -edge_entries(A, diagonal[:, None], np.where(fitted > 0, fitted, 1.0), normalized=True)
             A, diagonal = np.where(fitted > 0, linked, 0.0), np.ones(m)
         starts = np.arange(0, m * k + 1, k)

@@ -22,6 +22,8 @@ MOMENTUM = 0.7
 SETTLED = 1e-6
 # Most of a row that can be wrong.
 MOST_WRONG = 0.6
+# Entries beyond so many deviations are as wrong as can be; float32 holds their powers.
+FARTHEST = 1e5
 # Rows of a block: bounds memory, not the result.
 _BLOCK = 32
 
@@ -113,7 +115,7 @@ def explain_rows(model: RowModel, rows: Any, seen: Any, rate: Any, *, n_jobs: in
         from frpcag.backends.torch.robust_rows import fit_rows as fit_tensors
 
         return Explained(
-            *fit_tensors(model, rows, seen, rate, widths=widths(model), relax=RELAX, momentum=MOMENTUM, most=MOST_WRONG)
+            *fit_tensors(model, rows, seen, rate, widths=widths(model), relax=RELAX, momentum=MOMENTUM, settled=SETTLED, most=MOST_WRONG)
         )
     from frpcag.backends.numba.robust_rows import fit_rows
 
