@@ -191,3 +191,98 @@ def test_constant_data_know_new_rows():
     model = FRPCAG().fit(np.full((30, 12), 4.0))
     assert np.isfinite(model.denoise(np.full((2, 12), 5.0))).all()
     assert_allclose(model.denoise(np.full((2, 12), 4.0)), 4.0)
+
+
+def blobs(seed=0):
+    """Three groups of rows about a centre each, those to fit on and new ones, and the group of each."""
+    rng = np.random.default_rng(seed)
+    centres, group = 4 * rng.normal(size=(3, 40)), np.arange(150) % 3
+    X = centres[group] + 0.5 * rng.normal(size=(150, 40))
+    return X[:120], X[120:], group[:120], group[120:]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
+def test_new_rows_lie_where_fitted_rows_of_their_kind_lie(loss, missing):
+    train, new, group, group_of_new = blobs()
+    rng = np.random.default_rng(7)
+    damaged = np.where(rng.random(new.shape) < 0.1, 20.0, new)
+    damaged[rng.random(new.shape) < missing] = np.nan
+    model = fitted(train, loss=loss)
+    means = np.array([model.embedding_[group == k].mean(axis=0) for k in range(3)])
+    apart = min(np.linalg.norm(means[i] - means[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    off = np.linalg.norm(model.transform(damaged) - means[group_of_new], axis=1)
+    assert off.max() < 0.3 * apart
+
+
+def test_transform_smooths_and_denoise_does_not():
+    train, new, _, group_of_new = blobs()
+    model = fitted(train)
+    within = [
+        np.std(Z[group_of_new == 0], axis=0).mean()
+        for Z in (model.inverse_transform(model.transform(new)), model.denoise(new), new)
+    ]
+    assert within[0] < 0.6 * within[2]
+    assert within[1] > 0.9 * within[2]
+
+
+def test_without_a_sample_graph_the_row_meets_its_features_alone():
+    train, new = subspace()
+    model = fitted(train, sample_graph=None)
+    assert_allclose(model.transform(train), model.embedding_, atol=1e-9)
+    assert np.isfinite(model.transform(new)).all()
+
+
+def test_a_far_row_is_not_blown_up_by_fitted_rows_of_hardly_any_degree():
+    rng = np.random.default_rng(5)
+    train = np.vstack([rng.normal(size=(60, 20)), 30 + rng.normal(size=(2, 20))])
+    model = fitted(train)
+    far = 40 + rng.normal(size=(3, 20))
+    assert (
+        np.linalg.norm(model.transform(far), axis=1).max() < 3 * np.linalg.norm(far - train.mean(axis=0), axis=1).max()
+    )
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"loss": "l2", "laplacian": "combinatorial"}, {"loss": "huber", "metric": "l1"}]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_model_of_tensors_gives_the_same_answers(dtype, params):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    train, new = subspace(dtype=dtype)
+    new[np.random.default_rng(4).random(new.shape) < 0.2] = np.nan
+    new[:20, :8] = 3.0
+    rows = np.vstack([new, train[:3]])
+    host, device = fitted(train, **params), fitted(torch.from_numpy(train), **params)
+    for name in ("low_rank_", "sparse_", "components_", "mean_"):  # fits agree to their gap, answers to rounding
+        setattr(device, name, torch.from_numpy(getattr(host, name)))
+    for method in ("denoise", "transform"):
+        expected, found = getattr(host, method)(rows), getattr(device, method)(torch.from_numpy(rows))
+        assert found.numpy().dtype == expected.dtype
+        assert_allclose(found, expected, atol=5e-3)
+        assert np.abs(found.numpy() - expected).mean() < 1e-4
+        assert_array_equal(getattr(device, method)(rows), found)  # arrays are put on the device
+
+
+def test_tensors_are_refused_as_arrays_are():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    train, new = subspace()
+    model, reference = fitted(torch.from_numpy(train)), fitted(train)
+    for spoilt in (new[:, :-1], np.where(new > 4, np.inf, new), np.full_like(new, np.nan), new[0]):
+        with pytest.raises(ValueError) as ours:
+            model.transform(torch.from_numpy(spoilt))
+        with pytest.raises(ValueError) as theirs:
+            reference.transform(spoilt)
+        assert str(ours.value) == str(theirs.value)
+
+
+def test_tensors_find_the_values_that_rows_repeat():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from frpcag.backends.numba.robust_rows import repeated
+    from frpcag.backends.torch.robust_rows import repeated as on_tensors
+
+    rows = np.random.default_rng(0).integers(0, 6, size=(40, 15)).astype(np.float64)
+    rows[::3, :6] = np.nan
+    expected = np.empty((40, 2))
+    repeated(rows, 4, expected)
+    assert_array_equal(on_tensors(torch.from_numpy(rows), 4), expected)

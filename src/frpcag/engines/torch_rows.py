@@ -14,11 +14,13 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from frpcag.backends.torch.linked_rows import solve_rows
+from frpcag.backends.torch.operations import scaled
 from frpcag.backends.torch.robust_rows import Training, repeat_rates
 from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
 from frpcag.engines.torch import to_device, to_host
 from frpcag.graphs.metric import EUCLIDEAN
 from frpcag.graphs.torch.anchors import TensorAnchors, TensorLinks
+from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.runtime.arrays import is_tensor
 from frpcag.solvers.linked_rows import MOST_STEPS
 from frpcag.solvers.rows import FARTHEST, explain_rows
@@ -67,10 +69,7 @@ class TensorRows:
             self.links = TensorLinks(fitted.graph, device)
             self.anchors = TensorAnchors(self.clean_rows, metric=EUCLIDEAN)
         if self.terms.L2 is not None:
-            pointers, columns, values = self.terms.slope
-            shape = (self.X.shape[1],) * 2
-            values = put(values.astype(known.U.dtype))
-            self.L2 = torch.sparse_csr_tensor(put(pointers), put(columns), values, size=shape)
+            self.L2 = scaled(TorchCSR.of(self.terms.L2, device), 2 * self.terms.gamma2)
 
     def denoise(self, rows: Tensor) -> Tensor:
         """Return rows without their errors, in the units of the data."""
@@ -131,7 +130,7 @@ class TensorRows:
             target / torch.where(pull > 0, pull, 1)[:, None].to(target.dtype),
             given.nan_to_num(nan=0.0),
         )
-        L2 = None if self.L2 is None else self.L2.to(given.dtype)
+        L2 = None if self.L2 is None else (*self.L2[:2], self.L2[2].to(given.dtype))
         clean = solve_rows(given, target, start, L2, self.terms.steps(pull.cpu().numpy()), MOST_STEPS)
         clean = torch.where(known[:, None], self.clean_rows[first], clean)
         clean = clean.clamp(min=0) if self.nonnegative else clean

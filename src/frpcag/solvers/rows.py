@@ -115,7 +115,17 @@ def explain_rows(model: RowModel, rows: Any, seen: Any, rate: Any, *, n_jobs: in
         from frpcag.backends.torch.robust_rows import fit_rows as fit_tensors
 
         return Explained(
-            *fit_tensors(model, rows, seen, rate, widths=widths(model), relax=RELAX, momentum=MOMENTUM, settled=SETTLED, most=MOST_WRONG)
+            *fit_tensors(
+                model,
+                rows,
+                seen,
+                rate,
+                widths=widths(model),
+                relax=RELAX,
+                momentum=MOMENTUM,
+                settled=SETTLED,
+                most=MOST_WRONG,
+            )
         )
     from frpcag.backends.numba.robust_rows import fit_rows
 

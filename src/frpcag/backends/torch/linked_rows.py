@@ -7,17 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from frpcag.backends.torch.operations import Lists, gradient
 
-def solve_rows(
-    X: Tensor, target: Tensor, start: Tensor, L2: Tensor | None, parts: tuple[Any, ...], most: int
-) -> Tensor:
+
+def solve_rows(X: Tensor, target: Tensor, start: Tensor, L2: Lists | None, parts: tuple[Any, ...], most: int) -> Tensor:
     """Return the clean part of each row by accelerated proximal gradient steps.
 
     Parameters
     ----------
     X, target, start : tensor of shape (n_rows, n_features)
-    L2 : sparse tensor of shape (n_features, n_features) or None
-        ``2 gamma2 L2``.
+    L2 : tuple of tensors or None
+        The lists of ``2 gamma2 L2``, in the dtype of ``X``.
     parts : tuple of ndarray of shape (n_rows,)
         See `RowTerms.steps` of `frpcag.solvers.linked_rows`.
     most : int
@@ -30,9 +30,7 @@ def solve_rows(
     u = y = start
     going = torch.ones_like(curved, dtype=torch.bool)
     for number in range(most):
-        slope = curved * y - 2 * target
-        if L2 is not None:
-            slope = slope + (L2 @ y.T).T
+        slope = curved * y - 2 * target + gradient(y, len(y), None, L2)
         v = y - step * slope
         D = v - X
         moved = torch.where(D.abs() <= edge, X + keep * D, v - torch.sign(D) * limit)
