@@ -1,14 +1,16 @@
 """New rows with gross errors: how near `denoise` comes to the truth, what a classifier makes of `transform`, how long.
 
-Run with FRPCAG_DATA set: ``python benchmarks/transform.py [--before SRC] [times] [truth] [labels] [stream]``; without
-names all four parts. Writes results/transform.json and keeps the parts that are not run.
+Run with FRPCAG_DATA set: ``python benchmarks/transform.py [--before SRC] [times] [truth] [labels] [stream] [gpu]``;
+without names the first four parts. Writes results/transform.json and keeps the parts that are not run.
 
 - truth: distances are relative to the distance of the held-back rows from the training mean.
 - labels: a classifier is fitted on ``embedding_`` and judged on ``transform`` of new rows; the mean over 10, 20 and 40
   components. Training rows are clean, or damaged like the new ones.
 - times: milliseconds a row, the median of repeated calls, in batches of 1000 and alone, of PCA too. ``--before`` is the
-  ``src`` folder of another version, timed in turn with this one. What is prepared on the first call is given apart.
+  ``src`` folder of another version, measured in turn with this one; its labels are given, too. What is prepared on
+  the first call is given apart.
 - stream: a million made rows of 64 features, in one call.
+- gpu: only when asked for, where there is one: made rows of 256 features against a model that was fitted on the GPU.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ def accuracy(known: np.ndarray, y: np.ndarray, new: np.ndarray, y_new: np.ndarra
     return float(np.mean(scores))
 
 
-def labels() -> list[dict]:
+def label_here() -> list[dict]:
     """Return, by data set and corruption, how many labels a classifier of the components gets right."""
     rows = []
     for name, corruption in LABELLED:
@@ -122,7 +124,15 @@ def labels() -> list[dict]:
                 "transform, nothing wrong": accuracy(model.embedding_, y, model.transform(test), y_new),
             }
             rows.append({"data": name, "corruption": corruption, "training rows": kind, **row})
-            print(name, corruption, kind, {key: round(value, 3) for key, value in row.items()}, flush=True)
+    return rows
+
+
+def labels(before: str | None) -> list[dict]:
+    """Return what a classifier makes of this version and of another one."""
+    rows = asked("--label-here")
+    for row, other in zip(rows, asked("--label-here", before) if before else [{}] * len(rows), strict=True):
+        row |= {"before": other["transform"]} if other else {}
+        print(row, flush=True)
     return rows
 
 
@@ -155,17 +165,20 @@ def time_here() -> list[dict]:
     return rows
 
 
+def asked(part: str, source: str | None = None) -> list[dict]:
+    """Return what this file prints for a part, in a process of its own, with another version of the library."""
+    environment = os.environ | ({"PYTHONPATH": source} if source else {})
+    run = subprocess.run([sys.executable, __file__, part], env=environment, check=True, capture_output=True, text=True)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
 def times(before: str | None) -> dict:
     """Return times of this version and, measured in turn, of another one."""
     found: dict[str, list] = {"now": [], "before": []}
     for which, source in (("before", before), ("now", None), ("before", before), ("now", None)):
         if which == "before" and before is None:
             continue
-        environment = os.environ | ({"PYTHONPATH": source} if source else {})
-        run = subprocess.run(
-            [sys.executable, __file__, "--time-here"], env=environment, check=True, capture_output=True, text=True
-        )
-        found[which].append(json.loads(run.stdout.splitlines()[-1]))
+        found[which].append(asked("--time-here", source))
     best = {}
     for which, runs in found.items():
         if runs:
@@ -180,19 +193,58 @@ def times(before: str | None) -> dict:
     return best
 
 
+def maker(p: int):
+    """Return what makes rows near ten directions."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(10, p)).astype(np.float32)
+
+    def make(n: int, wrong: float = 0.0) -> np.ndarray:
+        rows = rng.standard_normal((n, 10), np.float32) @ A + np.float32(0.1) * rng.standard_normal((n, p), np.float32)
+        rows[rng.random(rows.shape) < wrong] += 10
+        return rows
+
+    return make
+
+
+def gpu() -> list[dict]:
+    """Return the times of a model on the GPU, and how far its answers are from those of the same model on the host."""
+    import torch
+
+    from frpcag.engines.torch import to_host
+
+    make, rows = maker(256), []
+    for n in (1500, 20_000):
+        model = FRPCAG(10, random_state=0).fit(torch.from_numpy(make(n)).cuda())
+        host, new = to_host(model), make(10_000, 0.1)
+        batch = torch.from_numpy(new).cuda()
+
+        def waited(call):
+            def run(part):
+                call(part)
+                torch.cuda.synchronize()
+
+            return run
+
+        row = {"gpu": torch.cuda.get_device_name(), "training rows": n, "features": 256}
+        for name in ("transform", "denoise"):
+            call = getattr(model, name)
+            found, expected = call(batch[:BATCH]).cpu().numpy(), getattr(host, name)(new[:BATCH])
+            row[f"{name} off"] = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+            row[name] = milliseconds(waited(call), batch, 5)
+            row[f"{name} alone"] = milliseconds(waited(call), batch[:1], 10)
+            row[f"{name}, host"] = milliseconds(getattr(host, name), new[:BATCH], 3)
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
 def stream() -> dict:
     """Return the seconds that a million rows of 64 features take, and what memory they take beyond their own."""
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(10, 64)).astype(np.float32)
-
-    def make(n: int) -> np.ndarray:
-        rows = rng.standard_normal((n, 10), np.float32) @ A
-        return rows + np.float32(0.1) * rng.standard_normal((n, 64), np.float32)
-
+    make = maker(64)
     model = FRPCAG(10, random_state=0).fit(make(1500))
-    rows = make(STREAM)
+    rows = np.empty((STREAM, 64), np.float32)
     for part in np.array_split(rows, 100):
-        part[rng.random(part.shape) < 0.05] += 10
+        part[:] = make(len(part), 0.05)
     model.transform(rows[:1000])
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = perf_counter()
@@ -207,8 +259,8 @@ def stream() -> dict:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     arguments = sys.argv[1:]
-    if arguments == ["--time-here"]:
-        print(json.dumps(time_here()))
+    if arguments in (["--time-here"], ["--label-here"]):
+        print(json.dumps(time_here() if arguments == ["--time-here"] else label_here()))
         sys.exit()
     before = None
     if "--before" in arguments:
@@ -217,7 +269,14 @@ if __name__ == "__main__":
         del arguments[at : at + 2]
     path = RESULTS / "transform.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
-    kept = {key: value for key, value in kept.items() if key in PARTS}
+    kept = {key: value for key, value in kept.items() if key in (*PARTS, "gpu")}
+    run = {
+        "truth": truth,
+        "labels": lambda: labels(before),
+        "times": lambda: times(before),
+        "stream": stream,
+        "gpu": gpu,
+    }
     for part in arguments or PARTS:
-        kept[part] = times(before) if part == "times" else {"truth": truth, "labels": labels, "stream": stream}[part]()
+        kept[part] = run[part]()
     write_result("transform", kept)
