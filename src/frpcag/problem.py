@@ -221,7 +221,7 @@ def gradient(problem: Problem, U: Array) -> Array:
     return V
 
 
-def shrinkage(problem: Problem, step: Any) -> tuple[Any, Any, Any]:
+def shrinkage(problem: Any, step: Any) -> tuple[Any, Any, Any]:
     """Return ``(keep, edge, limit)``, the prox of ``step * phi`` for all three losses.
 
     With ``D = Z - X``, ``prox(Z) = X + keep * D`` where ``|D| <= edge``, and ``Z - sign(D) * limit`` beyond. The l1

@@ -18,9 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frpcag import FRPCAG, FRPCAGCV, FRPCAGClustering, Problem, RobustGraphImputer, build_graph
-from frpcag.estimators import linked_rows
 from frpcag.graphs import graph_from_weights
-from frpcag.graphs.metric_choice import find_metric
 from frpcag.problem import certificate
 
 
@@ -234,28 +232,6 @@ def test_denoise_brings_new_corrupted_rows_nearer_to_the_truth(metric):
     model = FRPCAG(feature_graph=None, metric=metric).fit(X[train])
     found = model.denoise(X[~train])
     assert np.abs(found - clean[~train]).mean() < 0.75 * np.abs(X[~train] - clean[~train]).mean()
-
-
-def test_new_rows_are_linked_by_the_metric_of_the_fit(monkeypatch):
-    X, _, _ = corrupted(n=150)
-    model, asked = FRPCAG(metric="truncated", n_neighbors=4).fit(X[:120]), []
-    search = linked_rows.query_neighbors
-    spy = lambda *args, **options: asked.append(options.get("metric")) or search(*args, **options)  # noqa: E731
-    monkeypatch.setattr(linked_rows, "query_neighbors", spy)
-    model.denoise(X[120:])
-    # The first search tells rows of the training data from new ones.
-    assert {metric.name for metric in asked[1:]} == {"truncated"}
-    assert_allclose({metric.cut for metric in asked[1:]}.pop(), find_metric("truncated", X[:120]).cut, rtol=1e-6)
-
-
-@pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])
-def test_transform_treats_each_row_on_its_own(laplacian):
-    X, _, _ = corrupted(n=150)
-    model = FRPCAG(n_components=3, laplacian=laplacian).fit(X[:120])
-    together = model.transform(X[120::3])
-    one_by_one = np.vstack([model.transform(row[None]) for row in X[120::3]])
-    # Edge weights come from float32 distances, whose last bit may depend on the size of a matrix product.
-    assert_allclose(together, one_by_one, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["transform", "denoise"])

@@ -268,8 +268,7 @@ def check_refinement(n_refine: Any) -> None:
 def call_on_rows(model: Any, method: str, X: Any) -> Any:
     """Call a method of a fitted model that takes new rows, where the model and the rows are.
 
-    A model of tensors is copied to the host, and the result goes to its device; rows of a Dask array go through chunk
-    by chunk, lazily.
+    A model of tensors answers on its device; rows of a Dask array go through chunk by chunk, lazily.
     """
     if is_dask(model.low_rank_):
         raise NotImplementedError(
@@ -277,8 +276,7 @@ def call_on_rows(model: Any, method: str, X: Any) -> Any:
             "in memory and transform Dask arrays with that model."
         )
     if is_tensor(model.low_rank_):
-        engine = import_module("frpcag.engines.torch")
-        return engine.to_device(call_on_rows(engine.to_host(model), method, X), model.low_rank_)
+        return import_module("frpcag.engines.torch_rows").answer(model, method, X)
     if is_dask(X):
         return import_module("frpcag.engines.dask").map_chunks(model, method, X)
     return getattr(model, method)(X)

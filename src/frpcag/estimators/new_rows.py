@@ -12,15 +12,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from frpcag.data.preprocess import restore, validate_matrix
 from frpcag.engines.base import call_on_rows
 from frpcag.estimators.frames import as_asked
-from frpcag.estimators.linked_rows import clean_rows
+from frpcag.estimators.prepared_rows import PreparedRows, prepared
 from frpcag.runtime.memory import require_memory
 
 Array = np.ndarray
 
-# Entries cleaned at a time: millions of rows take no more memory than their result.
-_ENTRIES = 1 << 24
-# Sizes of float32 data from which on rows are cleaned in float32.
-_LEAST_SINGLE = 1e-30
+# Entries cleaned at a time, and the bytes that each takes: millions of rows take no more memory than their result.
+_ENTRIES, _BYTES = 1 << 21, 80
 
 
 class NewRowsMixin(TransformerMixin):
@@ -32,33 +30,34 @@ class NewRowsMixin(TransformerMixin):
     mean_: Array
     center_: Array
     scale_: Array
-    sample_graph_: Any
-    feature_graph_: Any
-    gamma1_: float
-    gamma2_: float
-    n_neighbors: int
-    metric: str
-    loss: str
-    huber_delta: float
-    n_jobs: int | None
 
     def transform(self, X):
-        """Clean new rows against the fitted samples and return them in the principal directions.
+        """Return new rows in the principal directions, cleaned as the fitted samples were.
+
+        The answer to "where does this row lie among the fitted ones?": each row is linked to the fitted rows that are
+        nearest once its wrong cells are repaired, and smoothed as these were, so that what was learnt on ``embedding_``
+        holds for it. What rows are compared with is prepared on the first call after a fit, and kept.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            New samples. Each row is treated on its own; rows of the training data give their ``embedding_``.
+        X : array-like, sparse matrix or tensor of shape (n_rows, n_features)
+            New samples; NaN is missing. Each row is treated on its own, alone or in a batch alike to the last bit (on a
+            GPU to rounding); rows of the training data give their ``embedding_``.
 
         Returns
         -------
         ndarray of shape (n_rows, n_components)
+            A tensor for a model that was fitted on one, computed on its device.
         """
         check_is_fitted(self)
         return call_on_rows(self, "_transform_rows", X)
 
     def denoise(self, X):
-        """Return new rows cleaned against the fitted samples, in the units of ``X``.
+        """Return new rows without their errors, in the units of ``X``.
+
+        The answer to "what would this row be without its errors?": with ``loss="l1"`` cells that are fine stay as they
+        are, and wrong and missing ones are predicted. Other losses take noise in every cell for granted, and all cells
+        are predicted. Nothing else is smoothed, unlike ``low_rank_``; a row of the training data gets its row of that.
 
         A frame if ``set_output`` says so.
         """
@@ -74,12 +73,14 @@ class NewRowsMixin(TransformerMixin):
         return as_asked(self, call_on_rows(self, "_rows_of_embedding", X), X)
 
     def _transform_rows(self, X) -> Array:
-        origin = (self.mean_ - self.center_) / self.scale_
-        parts = [(clean - origin.astype(clean.dtype)) @ self.components_.T for clean in self._cleaned(X)]
-        return np.concatenate(parts)
+        return np.concatenate([self._prepared_rows().embed(rows) for rows in self._in_blocks(X)])
 
     def _denoise_rows(self, X) -> Array:
-        return np.concatenate([restore(clean, self.center_, self.scale_) for clean in self._cleaned(X)])
+        return np.concatenate([self._prepared_rows().denoise(rows) for rows in self._in_blocks(X)])
+
+    def _prepared_rows(self) -> PreparedRows:
+        """Return what new rows are answered with, prepared on the first call after a fit."""
+        return prepared(self)
 
     def _rows_of_embedding(self, X) -> Array:
         X = check_array(X, dtype=[np.float64, np.float32])
@@ -90,37 +91,13 @@ class NewRowsMixin(TransformerMixin):
             )
         return restore(X @ self.components_, self.mean_, self.scale_)
 
-    def _cleaned(self, X) -> Iterator[Array]:
-        """Give the rows of ``X`` cleaned, centred and scaled, a few at a time."""
+    def _in_blocks(self, X) -> Iterator[Array]:
+        """Give the rows of ``X``, checked, a few at a time."""
         X = validate_matrix(self, X, reset=False)
         (n, p), (n_fitted, _) = X.shape, self.low_rank_.shape
         step = max(1, _ENTRIES // p)
-        needed = 4 * self.low_rank_.nbytes + 2 * n * p * X.dtype.itemsize + 16 * min(n, step) * p
+        needed = 4 * self.low_rank_.nbytes + n * p * X.dtype.itemsize + _BYTES * min(n, step) * p
         require_memory(needed, f"cleaning X with shape {X.shape} against {n_fitted} fitted rows")
-        # One over a number as small as these leaves the range of float32.
-        tiny = X.dtype == np.float32 and not np.abs(self.low_rank_).max() > _LEAST_SINGLE
-        dtype = np.dtype(np.float64) if tiny else X.dtype
-        fitted = {
-            "X": self._as_solved(self.low_rank_ + self.sparse_, dtype),  # missing entries as predicted
-            "U": self._as_solved(self.low_rank_, dtype),
-        }
         for start in range(0, n, step):
             rows = X[start : start + step]
-            clean = clean_rows(
-                self._as_solved(rows.toarray() if hasattr(rows, "toarray") else rows, dtype),
-                **fitted,
-                sample_graph=self.sample_graph_,
-                feature_graph=self.feature_graph_,
-                gamma1=self.gamma1_,
-                gamma2=self.gamma2_,
-                n_neighbors=min(self.n_neighbors, n_fitted - 1),
-                metric=self.metric,
-                loss=self.loss,
-                huber_delta=self.huber_delta,
-                n_jobs=self.n_jobs,
-            )
-            yield clean.astype(X.dtype, copy=False)
-
-    def _as_solved(self, rows: Array, dtype: Any) -> Array:
-        """Return rows centred and scaled as for the solve."""
-        return ((rows - self.center_) / self.scale_).astype(dtype, copy=False)
+            yield rows.toarray() if hasattr(rows, "toarray") else rows

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +25,7 @@ from frpcag.graphs.points import (
     rank_candidates,
 )
 from frpcag.graphs.robust_candidates import count_candidates, frequencies, map_width, robust_map
-from frpcag.graphs.robust_neighbors import absolute_neighbors
+from frpcag.graphs.robust_neighbors import BLOCK, absolute_neighbors
 from frpcag.runtime.threads import block_pool
 
 # Fewer anchors than this are all compared with every row: lists would not pay.
@@ -95,7 +96,9 @@ class Anchors:
         indices, distances : ndarray of shape (m, n_neighbors)
         """
         points = self._points
-        with block_pool(self.n_jobs) as run:
+        # Sums of bounded differences need no BLAS: a few rows wait for no pool to be set up.
+        alone = len(rows) <= BLOCK and self._lists is None and not self.metric.euclidean
+        with nullcontext(_one_by_one) if alone else block_pool(self.n_jobs) as run:
             queries = prepare_queries(rows, points, run)
             if self._lists is None or (queries.seen is not None and self.metric.euclidean):
                 indices, distances = brute_force(queries, points, n_neighbors, run=run, metric=self.metric)
@@ -146,13 +149,16 @@ class Links:
         self.sigma, self.normalized = graph.sigma, graph.normalized
         self._degrees = degrees(graph.weights)
 
-    def of(self, indices: NDArray, distances: NDArray) -> tuple[NDArray, sp.csr_array]:
+    def of(self, indices: NDArray, distances: NDArray, *, joined: bool = False) -> tuple[NDArray, sp.csr_array]:
         """Return the diagonal entries of the rows and their edges, the entries off the diagonal without their sign.
 
         Parameters
         ----------
         indices, distances : ndarray of shape (m, k)
             Anchors near each row.
+        joined : bool, default=False
+            Whether an edge counts in the degree of its anchor, too, as if the row were the one to join the graph: no
+            anchor of hardly any degree then counts beyond measure.
         """
         m, k = indices.shape
         A = np.ones_like(distances)
@@ -162,11 +168,15 @@ class Links:
             A = np.exp(-np.square(distances / unit))
         diagonal = A.sum(axis=1)
         if self.normalized:
-            fitted = self._degrees[indices]
+            fitted = self._degrees[indices] + (A if joined else 0)
             linked = -edge_entries(A, diagonal[:, None], np.where(fitted > 0, fitted, 1.0), normalized=True)
             A, diagonal = np.where(fitted > 0, linked, 0.0), np.ones(m)
         starts = np.arange(0, m * k + 1, k)
         return diagonal, sp.csr_array((A.ravel(), indices.ravel(), starts), shape=(m, len(self._degrees)))
+
+
+def _one_by_one(function: Callable, blocks: Iterable) -> list:
+    return [function(block) for block in blocks]
 
 
 def _blocks(n: int) -> list[NDArray[np.int64]]:

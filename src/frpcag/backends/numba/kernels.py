@@ -26,7 +26,7 @@ SUMS = 9
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 
 
-def _compile(function: Callable) -> Callable:
+def compiled(function: Callable) -> Callable:
     """Compile lazily; cached on disk where a folder for it is writable, else for this process only."""
     try:
         return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy", cache=True)(function)
@@ -156,7 +156,7 @@ def _slope_rows(U, graphs, scratch, V, tiles):
                 V[tile * TILE + s, f] = G[s, f]
 
 
-gradient_tile = _compile(_gradient_tile)
-step_rows = _compile(_step_rows)
-gap_rows = _compile(_gap_rows)
-slope_rows = _compile(_slope_rows)
+gradient_tile = compiled(_gradient_tile)
+step_rows = compiled(_step_rows)
+gap_rows = compiled(_gap_rows)
+slope_rows = compiled(_slope_rows)

@@ -1,0 +1,156 @@
+"""New rows against a model that was fitted on tensors: the same answers, on the model's device.
+
+What depends on the training data is prepared once, on the host, and copied to the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from frpcag.backends.torch.linked_rows import solve_rows
+from frpcag.backends.torch.operations import scaled
+from frpcag.backends.torch.robust_rows import Training, repeat_rates
+from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
+from frpcag.engines.torch import to_device, to_host
+from frpcag.graphs.metric import EUCLIDEAN
+from frpcag.graphs.torch.anchors import TensorAnchors, TensorLinks
+from frpcag.linalg.torch_sparse import TorchCSR
+from frpcag.runtime.arrays import is_tensor
+from frpcag.solvers.linked_rows import MOST_STEPS
+from frpcag.solvers.rows import FARTHEST, explain_rows
+
+# Entries of the neighbours of the rows that are cleaned at a time; some ten copies of them.
+_ENTRIES = 1 << 24
+
+
+def answer(model: Any, method: str, X: Any) -> Tensor:
+    """Return what a method of a model of tensors that takes new rows returns, on the model's device."""
+    if method == "_rows_of_embedding":
+        return to_device(getattr(to_host(model), method)(X), model.low_rank_)
+    rows = _checked(model, X)
+    kept = _PREPARED.get(model)
+    if kept is None or kept[0] is not model.low_rank_:
+        prepared = TensorRows(to_host(model)._prepared_rows(), model.low_rank_.device)
+        kept = _PREPARED[model] = model.low_rank_, prepared
+    return getattr(kept[1], {"_transform_rows": "embed", "_denoise_rows": "denoise"}[method])(rows)
+
+
+class TensorRows:
+    """What the arrays of `frpcag.estimators.prepared_rows.PreparedRows` hold, as tensors, and both answers.
+
+    Parameters
+    ----------
+    host : PreparedRows
+    device : torch.device
+    """
+
+    def __init__(self, host: Any, device: torch.device) -> None:
+        def put(A: Any) -> Tensor:
+            return torch.tensor(np.asarray(A), device=device)
+
+        known, fitted = host.known, host.fitted
+        self.model, self.unit, self.near_share = known.model, known.unit, known.near_share
+        self.same, self.least = known.same, known.least
+        self.n_neighbors, self.keep, self.nonnegative = known.n_neighbors, host.keep, host.nonnegative
+        self.X, self.U, self.center, self.scale = (put(A) for A in (known.X, known.U, known.center, known.scale))
+        self.mean, self.directions, self.origin = (put(A) for A in (known.mean, host.directions, host.origin))
+        training = known.training
+        self.training = Training(self.X, training.tol, put(training.common), put(training.rates))
+        self.near = TensorAnchors(self.solved(self.X), metric=known.metric)
+        self.clean_rows = put(fitted.U)
+        self.terms, self.gamma1, self.links, self.L2 = fitted.terms, fitted.gamma1, None, None
+        if fitted.links is not None:
+            self.links = TensorLinks(fitted.graph, device)
+            self.anchors = TensorAnchors(self.clean_rows, metric=EUCLIDEAN)
+        if self.terms.L2 is not None:
+            self.L2 = scaled(TorchCSR.of(self.terms.L2, device), 2 * self.terms.gamma2)
+
+    def denoise(self, rows: Tensor) -> Tensor:
+        """Return rows without their errors, in the units of the data."""
+        return torch.cat([self._denoise(some) for some in self._blocks(rows)]).to(rows.dtype)
+
+    def embed(self, rows: Tensor) -> Tensor:
+        """Return rows in the principal directions, smoothed as the fitted ones."""
+        return torch.cat([self._embed(some) for some in self._blocks(rows)]).to(rows.dtype)
+
+    def solved(self, rows: Tensor) -> Tensor:
+        """Return rows centred and scaled as for the solve, in their own precision."""
+        return ((rows - self.center) / self.scale).to(rows.dtype)
+
+    def _blocks(self, rows: Tensor) -> tuple[Tensor, ...]:
+        rows = rows.to(torch.promote_types(rows.dtype, self.X.dtype))
+        return rows.split(max(1, _ENTRIES // (self.n_neighbors * rows.shape[1])))
+
+    def _look(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Return rows, predictions and probabilities, the nearest training row of each and whether it is the same."""
+        solved = self.solved(rows)
+        indices, distances = self.near.nearest(solved, self.n_neighbors)
+        weights = torch.exp(-torch.square(distances / distances.mean(dim=1, keepdim=True).clamp(min=1e-300)))
+        weights = (weights / weights.sum(dim=1, keepdim=True)).float()
+        seen = ~torch.isnan(solved)
+        Z = (solved / self.unit - self.mean).clamp(-FARTHEST, FARTHEST).nan_to_num(nan=0.0).float()
+        rate = repeat_rates(rows, indices, weights, self.training, least=self.least)
+        values, wrong = explain_rows(self.model, Z, seen.float(), rate)
+        predicted = (values + self.mean) * self.unit
+        if self.near_share > 0:
+            around = torch.einsum("mk,mkp->mp", weights.to(self.U.dtype), self.U[indices])
+            predicted = (1 - self.near_share) * predicted + self.near_share * self.solved(around)
+        first = indices[:, 0]
+        off = (solved - self.solved(self.X[first])).abs().nan_to_num(nan=0.0).amax(dim=1)
+        known = off <= self.same
+        return solved, predicted.to(solved.dtype), torch.where(seen, wrong, 1.0), first, known
+
+    def _denoise(self, rows: Tensor) -> Tensor:
+        _, predicted, wrong, first, known = self._look(rows)
+        predicted = predicted * self.scale + self.center
+        share = wrong.double() if self.keep else torch.ones_like(wrong, dtype=torch.float64)
+        clean = (1 - share) * rows.nan_to_num(nan=0.0) + share * predicted
+        clean = torch.where(known[:, None], self.U[first], clean.to(rows.dtype))
+        return clean.clamp(min=0) if self.nonnegative else clean
+
+    def _embed(self, rows: Tensor) -> Tensor:
+        solved, predicted, wrong, first, known = self._look(rows)
+        repaired = (1 - wrong) * solved.nan_to_num(nan=0.0) + wrong * predicted
+        pull, target = torch.zeros(len(rows), dtype=torch.float64, device=rows.device), torch.zeros_like(solved)
+        if self.links is not None:
+            indices, distances = self.anchors.nearest(repaired, self.n_neighbors)
+            pull, weights = self.links.of(indices, distances)
+            pull = self.gamma1 * pull
+            target = torch.einsum("mk,mkp->mp", weights, self.clean_rows[indices].double())
+            target = (self.gamma1 * target).to(solved.dtype)
+        given = repaired if self.terms.loss == "l2" else solved
+        start = torch.where(
+            pull[:, None] > 0,
+            target / torch.where(pull > 0, pull, 1)[:, None].to(target.dtype),
+            given.nan_to_num(nan=0.0),
+        )
+        L2 = None if self.L2 is None else (*self.L2[:2], self.L2[2].to(given.dtype))
+        clean = solve_rows(given, target, start, L2, self.terms.steps(pull.cpu().numpy()), MOST_STEPS)
+        clean = torch.where(known[:, None], self.clean_rows[first], clean)
+        clean = clean.clamp(min=0) if self.nonnegative else clean
+        return (clean - self.origin).to(rows.dtype) @ self.directions.T.to(rows.dtype)
+
+
+_PREPARED: WeakKeyDictionary[Any, tuple[Tensor, TensorRows]] = WeakKeyDictionary()
+
+
+def _checked(model: Any, X: Any) -> Tensor:
+    """Return new rows on the device of a model, refused in the same words as arrays are."""
+    device = model.low_rank_.device
+    if not is_tensor(X):
+        X = validate_matrix(model, X, reset=False)
+        return torch.as_tensor(X.toarray() if hasattr(X, "toarray") else np.ascontiguousarray(X), device=device)
+    if X.ndim != 2 or not X.is_floating_point() or X.dtype not in (torch.float32, torch.float64) or not len(X):
+        X = torch.as_tensor(validate_matrix(model, X, reset=False))
+    X = X.detach().to(device)
+    validate_data(model, X, skip_check_array=True, reset=False)
+    if not bool(torch.isfinite(X.sum())):
+        refuse_infinite(int(torch.isinf(X).sum()))
+        refuse_lost("row", torch.isnan(X).all(dim=1).nonzero().flatten().tolist())
+    return X

@@ -1,0 +1,288 @@
+"""New rows against a fitted model: cleaned one by one, from what is prepared once."""
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from frpcag import FRPCAG
+from frpcag.estimators import known_rows, prepared_rows
+from frpcag.graphs.metric_choice import find_metric
+
+
+def subspace(n=260, p=40, rank=3, *, noise=0.02, seed=0, dtype=np.float64):
+    """Rows near a subspace, those to fit on and new ones."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p)) + noise * rng.normal(size=(n, p)) + 3
+    return X[:200].astype(dtype), X[200:].astype(dtype)
+
+
+def fitted(X, **params):
+    return FRPCAG(n_neighbors=6, max_iter=200, tol=0.3, n_components=3, random_state=0, **params).fit(X)
+
+
+def count_preparations(monkeypatch):
+    made, prepare = [], known_rows.KnownRows.__init__
+
+    def spy(self, *args, **options):
+        made.append(self)
+        prepare(self, *args, **options)
+
+    monkeypatch.setattr(known_rows.KnownRows, "__init__", spy)
+    return made
+
+
+def test_wrong_cells_of_new_rows_are_repaired_and_right_ones_stay():
+    train, new = subspace()
+    hit = np.random.default_rng(1).random(new.shape) < 0.1
+    damaged = np.where(hit, new + 15, new)
+    found = fitted(train).denoise(damaged)
+    assert np.abs(found - new)[hit].max() < 1.0
+    assert np.abs(found - new)[~hit].max() < 0.1
+
+
+def test_missing_cells_of_new_rows_are_predicted():
+    train, new = subspace()
+    hidden = np.random.default_rng(1).random(new.shape) < 0.4
+    found = fitted(train).denoise(np.where(hidden, np.nan, new))
+    assert np.abs(found - new)[hidden].mean() < 0.15 * np.abs(new - train.mean(axis=0))[hidden].mean()
+    assert_allclose(found[~hidden], new[~hidden], atol=0.05)
+
+
+def test_a_value_that_a_row_repeats_is_wrong_though_it_is_plausible():
+    train, new = subspace()
+    stuck = new.copy()
+    stuck[:, :12] = 3.0  # the middle of the data, no outlier anywhere
+    found = fitted(train).denoise(stuck)
+    assert np.abs(found - new)[:, :12].mean() < 0.25 * np.abs(stuck - new)[:, :12].mean()
+
+
+def test_values_that_right_rows_repeat_are_left_alone():
+    train, new = subspace()
+    for rows in (train, new):
+        rows[:, :12] = np.round(rows[:, :12] > 3)  # two values, half of the cells each
+    found = fitted(train).denoise(new)
+    assert (np.abs(found - new)[:, :12] > 0.5).mean() < 0.1
+
+
+def test_dense_noise_is_taken_off_by_a_squared_loss():
+    train, new = subspace(noise=0.0)
+    noisy = new + 0.5 * np.random.default_rng(2).normal(size=new.shape)
+    rough = train + 0.5 * np.random.default_rng(3).normal(size=train.shape)
+    found = fitted(rough, loss="l2").denoise(noisy)
+    assert np.linalg.norm(found - new) < 0.6 * np.linalg.norm(noisy - new)
+
+
+@pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("method", ["transform", "denoise"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_alone_is_the_row_in_a_batch_to_the_last_bit(method, missing, laplacian, dtype):
+    train, new = subspace(dtype=dtype)
+    new[np.random.default_rng(4).random(new.shape) < missing] = np.nan
+    model = fitted(train, laplacian=laplacian)
+    together = getattr(model, method)(new)
+    assert_array_equal(np.vstack([getattr(model, method)(row[None]) for row in new]), together)
+    assert_array_equal(getattr(model, method)(new[::-1])[::-1], together)
+
+
+def test_threads_do_not_change_a_bit():
+    train, new = subspace()
+    one, two = (fitted(train, n_jobs=n).denoise(new) for n in (1, 2))
+    assert_array_equal(one, two)
+
+
+def test_training_rows_get_what_the_fit_gave_them_also_with_gaps():
+    train, new = subspace()
+    train[np.random.default_rng(5).random(train.shape) < 0.1] = np.nan
+    model = fitted(train)
+    assert_allclose(model.denoise(train), model.low_rank_, atol=1e-9)
+    assert_allclose(model.transform(train), model.embedding_, atol=1e-9)
+    mixed = model.denoise(np.vstack([new[:3], train[7:9]]))
+    assert_allclose(mixed[3:], model.low_rank_[7:9], atol=1e-9)
+
+
+@pytest.mark.parametrize(("metric", "name"), [("euclidean", "truncated"), ("l1", "l1"), ("truncated", "truncated")])
+def test_new_rows_are_near_by_the_metric_of_the_fit(metric, name):
+    train, new = subspace()
+    model = fitted(train, metric=metric)
+    model.denoise(new)
+    found = prepared_rows.prepared(model).known.metric
+    assert found.name == name
+    assert_allclose(found.cut, find_metric(name, train - train.mean(axis=0)).cut, rtol=1e-6)
+
+
+def test_what_is_prepared_is_prepared_once_and_again_after_a_fit(monkeypatch):
+    train, new = subspace()
+    made = count_preparations(monkeypatch)
+    model = fitted(train)
+    assert not made
+    first = model.denoise(new)
+    model.transform(new)
+    assert len(made) == 1
+    model.fit(2 * train)
+    assert_allclose(model.denoise(2 * new), 2 * first, atol=1e-2)
+    assert len(made) == 2
+
+
+def test_copies_prepare_their_own_and_answer_alike(monkeypatch, tmp_path):
+    train, new = subspace()
+    model = fitted(train)
+    expected = model.denoise(new)
+    assert "prepared" not in str(vars(model))
+    size = len(pickle.dumps(model))
+    made = count_preparations(monkeypatch)
+    model.save(tmp_path / "model.npz")
+    others = pickle.loads(pickle.dumps(model)), copy.deepcopy(model), FRPCAG.load(tmp_path / "model.npz")
+    for number, other in enumerate(others, start=1):
+        assert_array_equal(other.denoise(new), expected)
+        assert len(made) == number
+    assert len(pickle.dumps(model)) == size
+    assert not hasattr(clone(model), "low_rank_")
+
+
+def test_what_is_prepared_goes_with_the_model():
+    train, new = subspace()
+    gc.collect()
+    before = len(prepared_rows._PREPARED)
+    model = fitted(train)
+    model.denoise(new)
+    assert len(prepared_rows._PREPARED) == before + 1
+    del model
+    gc.collect()
+    assert len(prepared_rows._PREPARED) == before
+
+
+@pytest.mark.parametrize("factor", [1e-25, 1e25])
+def test_extreme_units_change_nothing_else(factor):
+    train, new = subspace()
+    damaged = new.copy()
+    damaged[:, ::7] += 15
+    assert_allclose(
+        fitted(factor * train).denoise(factor * damaged) / factor, fitted(train).denoise(damaged), atol=0.05
+    )
+
+
+def test_a_row_of_huge_errors_is_finite_and_its_other_cells_decide():
+    train, new = subspace()
+    damaged = new.copy()
+    damaged[:, 3] = 1e300
+    damaged[:, 5] = -1e300
+    found = fitted(train).denoise(damaged)
+    assert np.abs(found - new).max() < 0.5
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors")
+@pytest.mark.parametrize("shape", [(2, 1), (3, 2), (2, 50), (8, 300), (30, 1), (25, 4)])
+def test_few_rows_or_columns_are_enough(shape):
+    rng = np.random.default_rng(0)
+    model = FRPCAG().fit(rng.normal(size=shape))
+    for rows in (rng.normal(size=(4, shape[1])), np.zeros((1, shape[1])), np.full((1, shape[1]), 1e6)):
+        found = model.denoise(rows)
+        assert found.shape == rows.shape
+        assert np.isfinite(found).all()
+
+
+def test_constant_data_know_new_rows():
+    model = FRPCAG().fit(np.full((30, 12), 4.0))
+    assert np.isfinite(model.denoise(np.full((2, 12), 5.0))).all()
+    assert_allclose(model.denoise(np.full((2, 12), 4.0)), 4.0)
+
+
+def blobs(seed=0):
+    """Three groups of rows about a centre each, those to fit on and new ones, and the group of each."""
+    rng = np.random.default_rng(seed)
+    centres, group = 4 * rng.normal(size=(3, 40)), np.arange(150) % 3
+    X = centres[group] + 0.5 * rng.normal(size=(150, 40))
+    return X[:120], X[120:], group[:120], group[120:]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
+def test_new_rows_lie_where_fitted_rows_of_their_kind_lie(loss, missing):
+    train, new, group, group_of_new = blobs()
+    rng = np.random.default_rng(7)
+    damaged = np.where(rng.random(new.shape) < 0.1, 20.0, new)
+    damaged[rng.random(new.shape) < missing] = np.nan
+    model = fitted(train, loss=loss)
+    means = np.array([model.embedding_[group == k].mean(axis=0) for k in range(3)])
+    apart = min(np.linalg.norm(means[i] - means[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    off = np.linalg.norm(model.transform(damaged) - means[group_of_new], axis=1)
+    assert off.max() < 0.3 * apart
+
+
+def test_transform_smooths_and_denoise_does_not():
+    train, new, _, group_of_new = blobs()
+    model = fitted(train)
+    within = [
+        np.std(Z[group_of_new == 0], axis=0).mean()
+        for Z in (model.inverse_transform(model.transform(new)), model.denoise(new), new)
+    ]
+    assert within[0] < 0.6 * within[2]
+    assert within[1] > 0.9 * within[2]
+
+
+def test_without_a_sample_graph_the_row_meets_its_features_alone():
+    train, new = subspace()
+    model = fitted(train, sample_graph=None)
+    assert_allclose(model.transform(train), model.embedding_, atol=1e-9)
+    assert np.isfinite(model.transform(new)).all()
+
+
+def test_a_far_row_is_not_blown_up_by_fitted_rows_of_hardly_any_degree():
+    rng = np.random.default_rng(5)
+    train = np.vstack([rng.normal(size=(60, 20)), 30 + rng.normal(size=(2, 20))])
+    model = fitted(train)
+    far = 40 + rng.normal(size=(3, 20))
+    assert (
+        np.linalg.norm(model.transform(far), axis=1).max() < 3 * np.linalg.norm(far - train.mean(axis=0), axis=1).max()
+    )
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"loss": "l2", "laplacian": "combinatorial"}, {"loss": "huber", "metric": "l1"}]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_model_of_tensors_gives_the_same_answers(dtype, params):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    train, new = subspace(dtype=dtype)
+    new[np.random.default_rng(4).random(new.shape) < 0.2] = np.nan
+    new[:20, :8] = 3.0
+    rows = np.vstack([new, train[:3]])
+    host, device = fitted(train, **params), fitted(torch.from_numpy(train), **params)
+    for name in ("low_rank_", "sparse_", "components_", "mean_"):  # fits agree to their gap, answers to rounding
+        setattr(device, name, torch.from_numpy(getattr(host, name)))
+    for method in ("denoise", "transform"):
+        expected, found = getattr(host, method)(rows), getattr(device, method)(torch.from_numpy(rows))
+        assert found.numpy().dtype == expected.dtype
+        assert_allclose(found, expected, atol=5e-3)
+        assert np.abs(found.numpy() - expected).mean() < 1e-4
+        assert_array_equal(getattr(device, method)(rows), found)  # arrays are put on the device
+
+
+def test_tensors_are_refused_as_arrays_are():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    train, new = subspace()
+    model, reference = fitted(torch.from_numpy(train)), fitted(train)
+    for spoilt in (new[:, :-1], np.where(new > 4, np.inf, new), np.full_like(new, np.nan), new[0]):
+        with pytest.raises(ValueError) as ours:
+            model.transform(torch.from_numpy(spoilt))
+        with pytest.raises(ValueError) as theirs:
+            reference.transform(spoilt)
+        assert str(ours.value) == str(theirs.value)
+
+
+def test_tensors_find_the_values_that_rows_repeat():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from frpcag.backends.numba.robust_rows import repeated
+    from frpcag.backends.torch.robust_rows import repeated as on_tensors
+
+    rows = np.random.default_rng(0).integers(0, 6, size=(40, 15)).astype(np.float64)
+    rows[::3, :6] = np.nan
+    expected = np.empty((40, 2))
+    repeated(rows, 4, expected)
+    assert_array_equal(on_tensors(torch.from_numpy(rows), 4), expected)
