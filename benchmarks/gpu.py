@@ -223,8 +223,32 @@ def measure_streamed(n: int = 70000, *, share: float = 0.25) -> dict:
     return record
 
 
+def measure_rows(n: int = 25000) -> list[dict]:
+    """Return the milliseconds a row of transform and denoise, of a model on the GPU and of one on the host's cores."""
+    X = matrix("mnist", n + 10_000)
+    train, rows = X[:n], X[n:].clone()
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    rows[torch.rand(rows.shape, device="cuda", generator=generator) < 0.1] = 255.0
+    found = []
+    for where, some in (("gpu", train), ("cpu", train.cpu().numpy())):
+        model = FRPCAG(random_state=0, backend="auto" if where == "gpu" else "numba").fit(some)
+        for method in ("transform", "denoise"):
+            for batch in (1, 1000, 10_000):
+                new = rows[:batch] if where == "gpu" else rows[:batch].cpu().numpy()
+
+                def answer(model=model, method=method, new=new) -> None:
+                    getattr(model, method)(new)
+                    torch.cuda.synchronize()
+
+                answer()  # prepares what the training rows say, and compiles
+                seconds = best_of(answer, 3)
+                found.append({"where": where, "method": method, "batch": batch, "ms_per_row": 1e3 * seconds / batch})
+                print("new rows", found[-1], flush=True)
+    return found
+
+
 if __name__ == "__main__":
-    asked = sys.argv[1:] or ["steps", "fits", "cpu", "streamed"]
+    asked = sys.argv[1:] or ["steps", "fits", "cpu", "streamed", "rows"]
     bandwidth = copy_bandwidth()
     record = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "copy_TB_s": bandwidth / 1e12}
     print(record, flush=True)
@@ -239,4 +263,6 @@ if __name__ == "__main__":
         record["cpu"] = measure_cpu()
     if "streamed" in asked:
         record["streamed"] = measure_streamed()
+    if "rows" in asked:
+        record["rows"] = measure_rows()
     write_result("gpu", record)

@@ -196,3 +196,9 @@ def _numbers(value: Any) -> Iterator[float]:
             yield from _numbers(one)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield float(value)
+
+
+def new_rows(where: str, method: str) -> float:
+    """Return milliseconds for each of 10,000 new rows of a model on a GPU, or on the cores of its machine."""
+    rows = record("gpu.json")["rows"]
+    return next(r["ms_per_row"] for r in rows if (r["where"], r["method"], r["batch"]) == (where, method, 10_000))

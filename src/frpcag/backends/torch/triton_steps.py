@@ -29,8 +29,6 @@ _EXACT_PANEL = (64, 4)
 # Programs of the step pass: enough to fill the GPU several times over, few enough that one program adds their sums.
 _PROGRAMS = 1 << 15
 _FINISH_BLOCK = 8192
-# Entries of X from which on a step takes longer than the launch of its kernels, several times over.
-_LARGE = 1 << 24
 # Steps read neighbours in float16 until a certificate shows a gap below this, or one that hardly fell: the rounding
 # begins to show there.
 _FINE_GAP, _STALLED = 0.02, 0.8
@@ -233,12 +231,9 @@ def _read_in_full(state: TorchState) -> None:
 
 
 def _replay(state: TorchState) -> None:
-    """Do one step as a CUDA graph: launching the kernels one by one costs more than a small step itself.
-
-    A large step is longer than its launch, and making a graph costs as much as several of them.
-    """
+    """Do one step as a CUDA graph: launching the kernels one by one costs more than a small step itself."""
     way = state.flipped
-    if not state.X.is_cuda or state.X.numel() > _LARGE or way not in state.graphs:
+    if not state.X.is_cuda or way not in state.graphs:
         _launch(state)  # compiles, the first time
         state.graphs[way] = None
         return
