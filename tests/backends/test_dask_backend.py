@@ -19,7 +19,7 @@ from frpcag import FRPCAG, build_graph, solve
 from frpcag.backends import select_backend
 from frpcag.backends.dask import DaskBackend
 from frpcag.data.row_chunks import as_row_chunks
-from frpcag.graphs.blocks.cells import group_cells, order_rows
+from frpcag.graphs.blocks.cells import View, group_cells, order_rows
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import given_graph, search_graph
 from frpcag.graphs.metric import mean_deviation
@@ -62,7 +62,8 @@ def test_every_row_is_in_one_block_and_blocks_are_about_equal():
 
 
 def test_equal_rows_fill_several_blocks():
-    cells = group_cells(np.zeros((3, 2)), np.array([1000, 0, 8]), 4)
+    view = View(np.zeros(2), None, None, 0)
+    cells = group_cells(np.zeros((3, 2)), np.array([1000, 0, 8]), sp.csr_array((3, 3)), 4, view=view)
     assert cells.n_blocks == 4
     counts = np.bincount(cells.block_of[cells.pieces(np.zeros(1000, int), np.arange(1000))], minlength=4)
     assert counts.max() <= 400

@@ -37,6 +37,7 @@ from frpcag.engines.gammas import (
 from frpcag.graphs import GRAPHS, Graph
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import BlockGraph, given_graph, search_graph
+from frpcag.graphs.blocks.search import chosen_search, looks_at_lists
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_n_neighbors
 from frpcag.graphs.laplacian import check_laplacian
@@ -45,6 +46,7 @@ from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
 from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
 from frpcag.runtime.checkpoint import Checkpoint
+from frpcag.runtime.malloc import keep_freed_memory
 from frpcag.runtime.memory import require_worker_memory
 from frpcag.runtime.tasks import Layout, current_cluster, exchange, tree_sum
 
@@ -111,6 +113,7 @@ class DaskEngine(Engine):
         model = self.model
         self.cluster = cluster = current_cluster(self.backend.patience)
         require_worker_memory(cluster, X.shape, X.chunks[0], _dtype(X).itemsize, model.n_neighbors)
+        cluster.on_each_worker(keep_freed_memory)
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
         self.first_rows = cluster.gather(cluster.map(block_tasks.first_rows, [(chunks[0],)], [None]))[0]
         sums = ChunkSums(cluster, chunks, sizes)
@@ -131,7 +134,9 @@ class DaskEngine(Engine):
             ordered, width = self.given[0] is not None, None
             if isinstance(self.given[0], str):
                 self.metric, width = choose_metric(model, cluster, chunks, sizes, dtype, mean, std)
-            rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
+            lists = isinstance(self.given[0], str) and self._looks_at_lists(X.shape)
+            options: dict[str, Any] = {"unit": unit, "ordered": ordered, "width": width, "lists": lists}
+            rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, **options)
         return Centred(rows, mean, std)
 
     def graph(self, basis: BlockRows, axis: int) -> Any:
@@ -295,6 +300,11 @@ class DaskEngine(Engine):
         options = GraphOptions(axis=axis, laplacian=model.laplacian, feature_shape=model.feature_shape, argument=name)
         return graph_of(np.broadcast_to(0.0, (n_nodes, 1) if axis == 0 else (1, n_nodes)), method, options)
 
+    def _looks_at_lists(self, shape: tuple[int, int]) -> bool:
+        search = chosen_search(*shape, method=self.given[0], metric=self.metric)
+        k = self.chosen_neighbors(shape[0], 0)
+        return looks_at_lists(shape[0], k, search=search, metric=self.metric, has_missing=self.has_missing)
+
     def _sample_graph(self, rows: BlockRows) -> BlockGraph:
         given, model = self.given[0], self.model
         if isinstance(given, Graph):
@@ -305,7 +315,7 @@ class DaskEngine(Engine):
             rows.layout,
             rows.points,
             rows.ids,
-            rows.visits,
+            rows.near,
             rows.cells,
             n_features=rows.shape[1],
             n_neighbors=self.chosen_neighbors(rows.shape[0], 0),
