@@ -15,10 +15,11 @@ pytest.importorskip("dask.array", reason="Dask is not installed")
 
 import dask.array as da
 
-from frpcag import FRPCAG, build_graph, solve
+from frpcag import FRPCAG, FRPCAGCV, build_graph, solve
 from frpcag.backends import select_backend
 from frpcag.backends.dask import DaskBackend
 from frpcag.data.row_chunks import as_row_chunks
+from frpcag.engines.dask import on_client
 from frpcag.graphs.blocks.cells import View, group_cells, order_rows
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import given_graph, search_graph
@@ -275,10 +276,46 @@ def test_new_chunks_are_transformed_by_a_model_of_one_machine():
     assert_allclose(lazy.compute(scheduler="synchronous"), model.transform(new), atol=1e-5)
 
 
-def test_new_rows_are_refused_by_a_model_of_chunks():
-    model = FRPCAG().fit(da.from_array(points(60), chunks=(30, -1)))
-    with pytest.raises(NotImplementedError, match="fit on a subsample"):
-        model.transform(points(3))
+@pytest.fixture(scope="module")
+def both():
+    """Return a model of one machine and one of row chunks, fitted to the same rows and graph."""
+    X = points(60, dtype=np.float64)
+    options = {"n_components": 2, "n_neighbors": 5, "sample_graph": build_graph(X, n_neighbors=5), "tol": 1e-6}
+    return FRPCAG(**options).fit(X), FRPCAG(**options).fit(da.from_array(X, chunks=(30, -1)))
+
+
+@pytest.mark.parametrize("method", ["transform", "denoise", "inverse_transform"])
+def test_a_model_of_chunks_cleans_new_rows_as_one_of_one_machine(both, method):
+    one, many = both
+    new = points(4, seed=1, dtype=np.float64) if method != "inverse_transform" else np.ones((4, 2))
+    flip = np.sign(np.diag(one.components_ @ many.components_.T)) if method == "transform" else 1
+    given = new * np.sign(np.diag(one.components_ @ many.components_.T)) if new.shape[1] == 2 else new
+    assert_allclose(getattr(many, method)(given) * flip, getattr(one, method)(new), atol=1e-4)
+    lazy = getattr(many, method)(da.from_array(given, chunks=(3, -1)))
+    assert_allclose(lazy.compute(scheduler="synchronous"), getattr(many, method)(given), atol=1e-12)
+
+
+def test_new_rows_find_their_neighbours_among_some_rows_of_many(monkeypatch):
+    monkeypatch.setattr("frpcag.engines.dask.kept.MOST_ROWS", 20)
+    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 20)
+    X = points(90)
+    model = FRPCAG(n_neighbors=5, n_components=2).fit(da.from_array(X, chunks=(30, -1)))
+    kept = on_client(model)
+    assert kept is on_client(model)
+    assert kept.low_rank_.shape == (20, 8)
+    assert kept.sample_graph_.n_nodes == 20
+    assert np.abs(model.denoise(X) - model.low_rank_.compute()).mean() < np.abs(X - model.low_rank_.compute()).mean()
+
+
+def test_gammas_are_chosen_on_some_rows_of_many(monkeypatch):
+    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 20)
+    monkeypatch.setattr("frpcag.estimators.heldout.CLIENT_ROWS", 30)
+    model = FRPCAGCV(FRPCAG(n_neighbors=4), multiples1=(0.3, 1.0), multiples2=(0.3,), random_state=0)
+    model.fit(da.from_array(points(60), chunks=(30, -1)))
+    chosen = model.cv_results_["multiple1"][model.best_index_]
+    plain = FRPCAG(n_neighbors=4, random_state=0).fit(da.from_array(points(60), chunks=(30, -1)))
+    assert_allclose(model.gamma1_, chosen * plain.gamma1_, rtol=1e-6)
+    assert model.low_rank_.shape == (60, 8)
 
 
 def test_recall_of_the_sample_graph_is_logged(caplog):

@@ -345,10 +345,14 @@ class DaskEngine(Engine):
 
 
 def map_chunks(model: Any, method: str, X: Any) -> Any:
-    """Call a method of a model fitted on one machine on every chunk of a Dask array, lazily."""
+    """Call a method of a model that is on one machine on every chunk of a Dask array, lazily."""
+    import dask
+
     dx = as_row_chunks(X)
     n_columns = len(model.components_) if method == "_transform_rows" else model.n_features_in_
-    return dx.map_blocks(_call, model=model, method=method, dtype=_dtype(dx), chunks=(dx.chunks[0], (n_columns,)))
+    held = dask.delayed(model)  # one task holds it, so that it travels to a worker once
+    known = {"dtype": _dtype(dx), "chunks": (dx.chunks[0], (n_columns,)), "meta": np.empty((0, 0), _dtype(dx))}
+    return dx.map_blocks(_call, model=held, method=method, **known)
 
 
 def _call(rows: Array, model: Any, method: str) -> Array:
