@@ -97,6 +97,59 @@ def test_the_graph_over_blocks_is_the_graph_of_one_machine(kind, sizes):
     assert true <= graph.lmax <= 1.05 * true
 
 
+def cut_in(sizes, X, **options):
+    """Return the graph of rows that look at the lists near them, in blocks of some sizes."""
+    chunks = np.split(X, np.cumsum(sizes)[:-1])
+    layout, blocks, ids, near, cells = order_rows(Here(), chunks, sizes, n_blocks=len(sizes), seed=0, lists=True)
+    known = {"n_neighbors": 7, "n_features": X.shape[1], "sigma": "auto", "normalized": True, "seed": 0}
+    graph = search_graph(layout, blocks, ids, near, cells, method="approximate", **known, **options)
+    return layout, ids, graph
+
+
+MADE = {
+    "near a curve": lambda: points(2400),
+    "far from zero": lambda: points(2400, dtype=np.float64) + 1e6,
+    "equal in tens": lambda: np.repeat(points(240), 10, axis=0),
+    "of many features": lambda: points(2400, p=200),
+}
+
+
+@pytest.mark.parametrize("sizes", [[1000, 1400], [240] * 10], ids=str)
+@pytest.mark.parametrize("rows", MADE)
+def test_rows_find_their_neighbours_in_the_lists_of_all_blocks(rows, sizes):
+    X = MADE[rows]()
+    layout, ids, graph = cut_in(sizes, X)
+    assert len(layout.sizes) == len(sizes)
+    assert graph.recall >= 0.97
+    reference = build_graph(X, n_neighbors=7)
+    assert_allclose(graph.n_edges, reference.n_edges, rtol=0.01)
+    assert_allclose(graph.sigma, reference.sigma, rtol=0.01)
+    kept = whole_laplacian(layout, ids, graph)[reference.weights.toarray() > 0] != 0
+    assert kept.mean() >= 0.97
+
+
+def test_rows_that_are_all_equal_are_spread_over_the_blocks_and_have_neighbours():
+    layout, _, graph = cut_in([300] * 8, np.ones((2400, 3), np.float32))
+    assert max(layout.sizes) <= 1.5 * min(layout.sizes)
+    assert min(np.diff(part.rows.indptr).min() for part in graph.parts) > 7
+
+
+def test_a_search_in_pytorch_finds_the_neighbours_of_lists():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    X = points(2400)
+    (layout, ids, graph), (_, _, lists) = (cut_in([1000, 1400], X, kernels=kernels) for kernels in ("torch", "numba"))
+    assert graph.recall == 1.0
+    wanted = build_graph(X, n_neighbors=7, method="exact")
+    assert_allclose(whole_laplacian(layout, ids, graph), wanted.laplacian.toarray(), atol=1e-4)
+    assert_allclose(graph.n_edges, lists.n_edges, rtol=0.01)
+
+
+def test_blocks_are_cut_between_clusters():
+    rng = np.random.default_rng(0)
+    X = np.float32(20 * rng.normal(size=(16, 12))[rng.integers(16, size=2400)] + rng.normal(size=(2400, 12)))
+    assert cut_in([600] * 4, X)[2].n_halo < 0.15 * len(X)
+
+
 @pytest.mark.parametrize("name", ["l1", "truncated"])
 def test_blocks_find_robust_neighbours_under_gross_errors(name):
     rng = np.random.default_rng(4)

@@ -193,8 +193,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         Parameters
         ----------
         X : array-like or Dask array of shape (n_rows, n_features)
-            Each row is judged on its own against the fitted data, those of a Dask array chunk by chunk, lazily. Rows of the training data are returned as in
-            ``cleaned_``. A row that is wrong as a whole is returned unchanged.
+            Each row is judged on its own against the fitted data, those of a Dask array chunk by chunk, lazily. Rows of
+            the training data are returned as in ``cleaned_``. A row that is wrong as a whole is returned unchanged.
 
         Returns
         -------

@@ -27,7 +27,8 @@ def kept_rows(n: int, p: int, rng: np.random.Generator, *, most: int) -> np.ndar
 def rows_on_client(X: Any, seed: int, *, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return some rows of a matrix in row chunks as an array, and which they are."""
     dx = as_row_chunks(X)
-    rows = kept_rows(*dx.shape, np.random.default_rng(seed), most=most)
+    n, p = dx.shape
+    rows = kept_rows(n, p, np.random.default_rng(seed), most=most)
     return np.asarray(dx[rows].compute()), rows
 
 

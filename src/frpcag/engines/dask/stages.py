@@ -145,6 +145,7 @@ class DaskEngine(Engine):
             return self._feature_graph(basis)
         if basis.graph is None and self.given[0] is not None:
             basis.graph = self._sample_graph(basis)
+            basis.near = basis.cells = None  # a third of the bytes of float32 rows
             n, n_halo = basis.shape[0], basis.graph.n_halo
             logger.info(
                 "%d rows in %d blocks: %d halo rows (%.1f %% of the rows), %d pieces a step",
@@ -324,6 +325,7 @@ class DaskEngine(Engine):
             method=given,
             seed=rows.seed,
             metric=self.metric._replace(cut=self.metric.cut / rows.unit),
+            kernels=self.backend.chosen_kernels(rows.layout.cluster),
         )
         return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs.blocks.cells import Cells, visitors
-from frpcag.graphs.blocks.search import chosen_search, find_neighbors
+from frpcag.graphs.blocks.search import Options, chosen_search, find_neighbors
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.neighbors import query_neighbors
@@ -82,6 +82,7 @@ def search_graph(
     method: str,
     seed: int,
     metric: Metric = EUCLIDEAN,
+    kernels: str = "numba",
 ) -> BlockGraph:
     """Build the k-NN graph of row blocks (Shahid et al. 2016, Sec. III).
 
@@ -105,6 +106,8 @@ def search_graph(
         Of the approximate search.
     metric : Metric, default=EUCLIDEAN
         In the units of ``X``.
+    kernels : {"numba", "torch"}, default="numba"
+        What searches: "torch" does on the GPU of each worker.
     """
     cluster, bounds, blocks = layout.cluster, layout.bounds, range(len(layout.sizes))
     starts = [int(start) for start in bounds[:-1]]
@@ -114,7 +117,7 @@ def search_graph(
         guests = exchange(cluster, layout.map(visitors, X, near, ids, shared, blocks, starts), layout.homes)
     n = int(bounds[-1])
     search = chosen_search(n, n_features, method=method, metric=metric)
-    options = [(n_neighbors, search, seed, metric) for _ in blocks]
+    options = [Options(n_neighbors, search, seed, metric, kernels) for _ in blocks]
     found = layout.map(find_neighbors, X, ids, near, guests, shared, [bounds for _ in blocks], blocks, options)
     del guests
     returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)

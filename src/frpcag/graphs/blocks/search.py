@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -19,7 +19,17 @@ Array = np.ndarray
 
 # Rows that look at the lists of a block at a time; scores computed at a time; rows whose candidates are ranked at a
 # time. Constants, since a matrix product may depend on its size in the last bit.
-_ROWS, _SCORES, _RANKED = 1 << 15, 1 << 18, 2048
+_ROWS, _SCORES, _RANKED = 1 << 14, 1 << 17, 2048
+
+
+class Options(NamedTuple):
+    """How neighbours are searched."""
+
+    n_neighbors: int
+    search: str  # "exact" or "approximate"
+    seed: int
+    metric: Metric
+    kernels: str  # "numba" or "torch"
 
 
 def chosen_search(n: int, p: int, *, method: str, metric: Metric) -> str:
@@ -54,42 +64,63 @@ def find_neighbors(
     cells: Cells | None,
     bounds: Array,
     block: int,
-    options: tuple[int, str, int, Metric],
+    options: Options,
 ) -> tuple[Any, Any]:
     """Return the neighbour lists of the block's own rows, and those of its guests to be sent home.
 
     Lists are positions over all blocks, -1 where there are too few, and distances.
     """
-    if cells is not None and cells.are_lists:
-        own, lists = _among_lists(X, ids, near, guests, cells, int(bounds[block]), block, options[0])
+    start = int(bounds[block])
+    if cells is None or not cells.are_lists:
+        own, lists = _among_all(X, guests, start, options)
+    elif options.kernels == "torch":  # a GPU compares all rows of a block in less time than it sorts them into lists
+        own, lists = _among_all(cells.view.points(X), guests, start, options)
     else:
-        own, lists = _among_all(X, guests, int(bounds[block]), options)
+        own, lists = _among_lists(X, ids, near, guests, cells, start, block, options.n_neighbors)
     at = np.zeros(0, np.int64) if guests is None else guests[1]
     home = np.searchsorted(bounds, at, side="right") - 1
     return own, split_rows((at, *lists), np.arange(len(at)), home, len(bounds) - 1)
 
 
-def _among_all(X: Array, guests: Any, start: int, options: tuple[int, str, int, Metric]) -> tuple[Any, Any]:
+def _among_all(X: Array, guests: Any, start: int, options: Options) -> tuple[Any, Any]:
     """Search the rows of the block and its guests together."""
-    k, method, seed, metric = options
+    metric, seed = options.metric, options.seed % 2**32
     rows, at = guests[:2] if guests is not None else (X[:0], np.zeros(0, np.int64))
     points = np.concatenate([X, rows]) if len(rows) else X
     positions = np.concatenate([start + np.arange(len(X)), at])
     n = len(points)
-    k = min(k, n - 1)
+    k = min(options.n_neighbors, n - 1)
     if k < 1:
         indices, distances = np.zeros((n, 0), np.int64), np.zeros((n, 0))
-    elif method == "exact":
+    elif options.kernels == "torch":
+        indices, distances = _on_device(points, k, options)
+    elif options.search == "exact":
         indices, distances = exact_neighbors(points, k, metric=metric, n_jobs=1)
     else:
-        indices, distances = approximate_neighbors(points, k, metric=metric, random_state=seed % 2**32, n_jobs=1)
+        indices, distances = approximate_neighbors(points, k, metric=metric, random_state=seed, n_jobs=1)
     indices = positions[indices]
     # float32: the search is no more accurate, and the lists travel.
     distances = distances.astype(np.float32)
     own = (indices[: len(X)], distances[: len(X)])
     # Lists of blocks with few rows are short: filled up, so that those of all blocks can be stacked.
-    short = ((0, 0), (0, options[0] - k))
+    short = ((0, 0), (0, options.n_neighbors - k))
     return own, tuple(np.pad(A[len(X) :], short, constant_values=-1) for A in (indices, distances))
+
+
+def _on_device(points: Array, k: int, options: Options) -> tuple[Array, Array]:
+    """Search on the GPU of this worker, or in PyTorch on its CPU."""
+    import torch
+
+    from frpcag.graphs.torch import neighbors
+
+    X = torch.from_numpy(np.ascontiguousarray(points)).to("cuda" if torch.cuda.is_available() else "cpu")
+    how = neighbors.choose_search(len(X), X.shape[1], X.device, metric=options.metric)
+    if "exact" in (options.search, how):
+        found = neighbors.exact_neighbors(X, k, metric=options.metric)
+    else:
+        found = neighbors.approximate_neighbors(X, k, metric=options.metric, random_state=options.seed % 2**32)
+    indices, distances = (A.cpu().numpy() for A in found)
+    return indices, distances
 
 
 def _among_lists(
