@@ -15,11 +15,12 @@ pytest.importorskip("dask.array", reason="Dask is not installed")
 
 import dask.array as da
 
-from frpcag import FRPCAG, build_graph, solve
+from frpcag import FRPCAG, FRPCAGCV, build_graph, solve
 from frpcag.backends import select_backend
 from frpcag.backends.dask import DaskBackend
 from frpcag.data.row_chunks import as_row_chunks
-from frpcag.graphs.blocks.cells import group_cells, order_rows
+from frpcag.engines.dask import on_client
+from frpcag.graphs.blocks.cells import View, group_cells, order_rows
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import given_graph, search_graph
 from frpcag.graphs.metric import mean_deviation
@@ -62,7 +63,8 @@ def test_every_row_is_in_one_block_and_blocks_are_about_equal():
 
 
 def test_equal_rows_fill_several_blocks():
-    cells = group_cells(np.zeros((3, 2)), np.array([1000, 0, 8]), 4)
+    view = View(np.zeros(2), None, None, 0)
+    cells = group_cells(np.zeros((3, 2)), np.array([1000, 0, 8]), sp.csr_array((3, 3)), 4, view=view)
     assert cells.n_blocks == 4
     counts = np.bincount(cells.block_of[cells.pieces(np.zeros(1000, int), np.arange(1000))], minlength=4)
     assert counts.max() <= 400
@@ -93,6 +95,59 @@ def test_the_graph_over_blocks_is_the_graph_of_one_machine(kind, sizes):
     assert_allclose(whole_laplacian(layout, ids, graph), reference.laplacian.toarray(), atol=1e-4)
     true = np.linalg.eigvalsh(reference.laplacian.toarray())[-1]
     assert true <= graph.lmax <= 1.05 * true
+
+
+def cut_in(sizes, X, **options):
+    """Return the graph of rows that look at the lists near them, in blocks of some sizes."""
+    chunks = np.split(X, np.cumsum(sizes)[:-1])
+    layout, blocks, ids, near, cells = order_rows(Here(), chunks, sizes, n_blocks=len(sizes), seed=0, lists=True)
+    known = {"n_neighbors": 7, "n_features": X.shape[1], "sigma": "auto", "normalized": True, "seed": 0}
+    graph = search_graph(layout, blocks, ids, near, cells, method="approximate", **known, **options)
+    return layout, ids, graph
+
+
+MADE = {
+    "near a curve": lambda: points(2400),
+    "far from zero": lambda: points(2400, dtype=np.float64) + 1e6,
+    "equal in tens": lambda: np.repeat(points(240), 10, axis=0),
+    "of many features": lambda: points(2400, p=200),
+}
+
+
+@pytest.mark.parametrize("sizes", [[1000, 1400], [240] * 10], ids=str)
+@pytest.mark.parametrize("rows", MADE)
+def test_rows_find_their_neighbours_in_the_lists_of_all_blocks(rows, sizes):
+    X = MADE[rows]()
+    layout, ids, graph = cut_in(sizes, X)
+    assert len(layout.sizes) == len(sizes)
+    assert graph.recall >= 0.97
+    reference = build_graph(X, n_neighbors=7)
+    assert_allclose(graph.n_edges, reference.n_edges, rtol=0.01)
+    assert_allclose(graph.sigma, reference.sigma, rtol=0.01)
+    kept = whole_laplacian(layout, ids, graph)[reference.weights.toarray() > 0] != 0
+    assert kept.mean() >= 0.97
+
+
+def test_rows_that_are_all_equal_are_spread_over_the_blocks_and_have_neighbours():
+    layout, _, graph = cut_in([300] * 8, np.ones((2400, 3), np.float32))
+    assert max(layout.sizes) <= 1.5 * min(layout.sizes)
+    assert min(np.diff(part.rows.indptr).min() for part in graph.parts) > 7
+
+
+def test_a_search_in_pytorch_finds_the_neighbours_of_lists():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    X = points(2400)
+    (layout, ids, graph), (_, _, lists) = (cut_in([1000, 1400], X, kernels=kernels) for kernels in ("torch", "numba"))
+    assert graph.recall == 1.0
+    wanted = build_graph(X, n_neighbors=7, method="exact")
+    assert_allclose(whole_laplacian(layout, ids, graph), wanted.laplacian.toarray(), atol=1e-4)
+    assert_allclose(graph.n_edges, lists.n_edges, rtol=0.01)
+
+
+def test_blocks_are_cut_between_clusters():
+    rng = np.random.default_rng(0)
+    X = np.float32(20 * rng.normal(size=(16, 12))[rng.integers(16, size=2400)] + rng.normal(size=(2400, 12)))
+    assert cut_in([600] * 4, X)[2].n_halo < 0.15 * len(X)
 
 
 @pytest.mark.parametrize("name", ["l1", "truncated"])
@@ -274,10 +329,46 @@ def test_new_chunks_are_transformed_by_a_model_of_one_machine():
     assert_allclose(lazy.compute(scheduler="synchronous"), model.transform(new), atol=1e-5)
 
 
-def test_new_rows_are_refused_by_a_model_of_chunks():
-    model = FRPCAG().fit(da.from_array(points(60), chunks=(30, -1)))
-    with pytest.raises(NotImplementedError, match="fit on a subsample"):
-        model.transform(points(3))
+@pytest.fixture(scope="module")
+def both():
+    """Return a model of one machine and one of row chunks, fitted to the same rows and graph."""
+    X = points(60, dtype=np.float64)
+    options = {"n_components": 2, "n_neighbors": 5, "sample_graph": build_graph(X, n_neighbors=5), "tol": 1e-6}
+    return FRPCAG(**options).fit(X), FRPCAG(**options).fit(da.from_array(X, chunks=(30, -1)))
+
+
+@pytest.mark.parametrize("method", ["transform", "denoise", "inverse_transform"])
+def test_a_model_of_chunks_cleans_new_rows_as_one_of_one_machine(both, method):
+    one, many = both
+    new = points(4, seed=1, dtype=np.float64) if method != "inverse_transform" else np.ones((4, 2))
+    flip = np.sign(np.diag(one.components_ @ many.components_.T)) if method == "transform" else 1
+    given = new * np.sign(np.diag(one.components_ @ many.components_.T)) if new.shape[1] == 2 else new
+    assert_allclose(getattr(many, method)(given) * flip, getattr(one, method)(new), atol=1e-4)
+    lazy = getattr(many, method)(da.from_array(given, chunks=(3, -1)))
+    assert_allclose(lazy.compute(scheduler="synchronous"), getattr(many, method)(given), atol=1e-12)
+
+
+def test_new_rows_find_their_neighbours_among_some_rows_of_many(monkeypatch):
+    monkeypatch.setattr("frpcag.engines.dask.kept.MOST_ROWS", 20)
+    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 20)
+    X = points(90)
+    model = FRPCAG(n_neighbors=5, n_components=2).fit(da.from_array(X, chunks=(30, -1)))
+    kept = on_client(model)
+    assert kept is on_client(model)
+    assert kept.low_rank_.shape == (20, 8)
+    assert kept.sample_graph_.n_nodes == 20
+    assert np.abs(model.denoise(X) - model.low_rank_.compute()).mean() < np.abs(X - model.low_rank_.compute()).mean()
+
+
+def test_gammas_are_chosen_on_some_rows_of_many(monkeypatch):
+    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 20)
+    monkeypatch.setattr("frpcag.estimators.heldout.CLIENT_ROWS", 30)
+    model = FRPCAGCV(FRPCAG(n_neighbors=4), multiples1=(0.3, 1.0), multiples2=(0.3,), random_state=0)
+    model.fit(da.from_array(points(60), chunks=(30, -1)))
+    chosen = model.cv_results_["multiple1"][model.best_index_]
+    plain = FRPCAG(n_neighbors=4, random_state=0).fit(da.from_array(points(60), chunks=(30, -1)))
+    assert_allclose(model.gamma1_, chosen * plain.gamma1_, rtol=1e-6)
+    assert model.low_rank_.shape == (60, 8)
 
 
 def test_recall_of_the_sample_graph_is_logged(caplog):

@@ -228,7 +228,7 @@ ESTIMATORS = {
     "clustering": lambda X: FRPCAGClustering(3, random_state=0).fit(X).labels_,
     "imputer": lambda X: RobustGraphImputer(FRPCAG(n_neighbors=4)).fit(X).transform(X),
 }
-TAKES = {("tensor", name) for name in ESTIMATORS} | {("dask", "clustering")}
+TAKES = {("tensor", name) for name in ESTIMATORS} | {("dask", "clustering"), ("dask", "cv")}
 
 
 @pytest.mark.parametrize(

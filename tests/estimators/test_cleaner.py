@@ -205,12 +205,23 @@ def test_other_matrices_are_cleaned_like_arrays(fitted, kind):
     np.testing.assert_array_equal(one.cleaned_, two.cleaned_)
 
 
-def test_dask_arrays_are_refused_in_words(fitted):
+def test_dask_arrays_are_cleaned_chunk_by_chunk(fitted):
     da = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match=r"RobustGraphCleaner does not take Dask arrays; pass X.compute\(\)"):
-        RobustGraphCleaner().fit(da.ones((20, 4)))
-    with pytest.raises(ValueError, match="does not take Dask arrays"):
-        fitted[3].transform(da.ones((20, 14)))
+    X, model = fitted[1], fitted[3]
+    new = X[:24] + 0.001
+    lazy = model.transform(da.from_array(new, chunks=(10, -1)))
+    assert lazy.chunks == ((10, 10, 4), (14,))
+    np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), model.transform(new))
+
+
+def test_some_rows_of_a_dask_array_are_fitted(monkeypatch):
+    da = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 5)
+    monkeypatch.setattr("frpcag.estimators.cleaner.CLIENT_ROWS", 9)
+    model = RobustGraphCleaner(FRPCAG(n_neighbors=3)).fit(da.from_array(X, chunks=(15, -1)))
+    assert len(np.unique(model.sample_indices_)) == 9
+    np.testing.assert_array_equal(model.cleaned_, X[model.sample_indices_])  # too few rows to find anything in
 
 
 def test_what_cannot_fit_in_memory_is_refused_before_it_is_made_dense():

@@ -20,7 +20,7 @@ from frpcag.backends.dask_parts import Numbers, PartLost, call_parts, call_parts
 from frpcag.backends.dask_problem import BlockProblem, RowBlocks
 from frpcag.problem import LOSSES, Array, Certificate, Sums, certified, shrinkage
 from frpcag.runtime.checkpoint import Checkpoint, Saved
-from frpcag.runtime.tasks import Here, Layout, deal
+from frpcag.runtime.tasks import Cluster, Here, Layout, deal
 
 _KERNELS = ("numba", "torch")
 # How often workers may die during the same steps.
@@ -76,7 +76,7 @@ class DaskBackend(Backend):
         Zarr store that ``low_rank_``, ``sparse_`` and ``embedding_`` are written to by `FRPCAG`; by default they are
         kept in the workers' memory.
     kernels : {"auto", "numba", "torch"}, default="auto"
-        Who does the arithmetic of a block; "auto" takes PyTorch, on the GPU, where every worker has one.
+        What computes the search and the steps of a block; "auto" takes PyTorch, on the GPU, where every worker has one.
     patience : float, default=300
         Seconds. If the cluster does nothing for so long while a fit waits for it, the fit ends with an error: without
         workers, with workers that their memory limits have paused, or with a scheduler that does not answer.
@@ -132,7 +132,7 @@ class DaskBackend(Backend):
         if on_host:
             problem = BlockProblem.of(problem)
         layout, (_, p), dtype = problem.layout, problem.X.shape, problem.X.dtype
-        kernels = self._kernels(layout)
+        kernels = self.chosen_kernels(layout.cluster)
         lo, hi = problem.box or (0.0, 0.0)
         columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
         numbers = Numbers(
@@ -209,10 +209,11 @@ class DaskBackend(Backend):
         state.tokens = None  # the parts leave the workers
         return U
 
-    def _kernels(self, layout: Layout) -> str:
+    def chosen_kernels(self, cluster: Here | Cluster) -> str:
+        """Return what computes on the workers of a cluster, "numba" or "torch"."""
         if self.kernels != "auto":
             return self.kernels
-        return "torch" if all(layout.cluster.on_each_worker(_has_gpu)) else "numba"
+        return "torch" if all(cluster.on_each_worker(_has_gpu)) else "numba"
 
     def _join(self, state: BlockState, blocks: Sequence[Any]) -> None:
         """Join the blocks that have the same home."""

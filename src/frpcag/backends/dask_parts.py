@@ -20,6 +20,7 @@ import numpy as np
 
 from frpcag.problem import Array
 from frpcag.runtime.checkpoint import write_block
+from frpcag.runtime.malloc import keep_freed_memory
 
 _PARTS: dict[tuple[str, int], Part] = {}
 # Seconds between two looks at workers that keep this one waiting.
@@ -197,6 +198,7 @@ def place(
     run, index, epoch, n_parts = who
     _PARTS.pop((run, index), None)  # before the new one takes memory
     worker = _this_worker()
+    keep_freed_memory()  # it may have come since the fit began
     threads = 1 if worker is None else max(1, worker.state.nthreads)
     live = import_module(f"frpcag.backends.{kernels}.blocks").Live(rows, features, start, n_threads=threads)
     part = Part(run, index, epoch, n_parts, live, numbers, patience, worker, n_iter, n_iter)

@@ -268,18 +268,26 @@ def check_refinement(n_refine: Any) -> None:
 def call_on_rows(model: Any, method: str, X: Any) -> Any:
     """Call a method of a fitted model that takes new rows, where the model and the rows are.
 
-    A model of tensors answers on its device; rows of a Dask array go through chunk by chunk, lazily.
+    A model of tensors answers on its device. Of a model in row blocks some rows are kept on the client. Rows of a Dask
+    array go through chunk by chunk, lazily.
     """
     if is_dask(model.low_rank_):
-        raise NotImplementedError(
-            "new rows are cleaned against all training rows, which are Dask arrays here; fit on a subsample that fits "
-            "in memory and transform Dask arrays with that model."
-        )
+        model = import_module("frpcag.engines.dask").on_client(model)
     if is_tensor(model.low_rank_):
         return import_module("frpcag.engines.torch_rows").answer(model, method, X)
     if is_dask(X):
-        return import_module("frpcag.engines.dask").map_chunks(model, method, X)
+        return map_rows(model, method, X)
     return getattr(model, method)(X)
+
+
+def rows_on_client(X: Any, seed: int, *, most: int) -> tuple[Any, Any]:
+    """Return some rows of a matrix in row chunks as an array, all of them where they are few, and which they are."""
+    return import_module("frpcag.engines.dask").rows_on_client(X, seed, most=most)
+
+
+def map_rows(model: Any, method: str, X: Any) -> Any:
+    """Call a method of a model that is on one machine on every chunk of a Dask array, lazily."""
+    return import_module("frpcag.engines.dask").map_chunks(model, method, X)
 
 
 def in_blocks(model: Any) -> bool:

@@ -19,7 +19,7 @@ from frpcag.cells.predictors import GraphPredictor
 from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
-from frpcag.engines.base import UnitsWarning, check_seed, refuse_dask
+from frpcag.engines.base import UnitsWarning, check_seed, map_rows, rows_on_client
 from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.estimators.cell_rules import CellRules
 from frpcag.estimators.decomposition import FRPCAG
@@ -27,6 +27,7 @@ from frpcag.estimators.heldout_search import N_NEIGHBORS
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
+from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.memory import needed_bytes, require_memory
 from frpcag.runtime.threads import single_threaded_blas
 
@@ -38,6 +39,8 @@ logger = logging.getLogger(__name__)
 MOST_ROWS = 2000
 # Below this there is nothing to learn from; missing cells get the median of their column.
 LEAST_ROWS, LEAST_CELLS = 10, 60
+# Rows of a Dask array that are fitted.
+CLIENT_ROWS = 10_000
 # New rows at a time.
 CHUNK = 1024
 # What cleaning holds of each cell beside the fit that follows: data, units, predictions, probabilities, flags.
@@ -94,6 +97,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         The image size, as given or as found.
     rules_ : object
         What the fit learnt, to judge new rows.
+    sample_indices_ : ndarray of shape (n_samples,)
+        Rows of a Dask array that were fitted, which the results above are of.
 
     Notes
     -----
@@ -127,9 +132,9 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
 
         Parameters
         ----------
-        X : array-like, frame, sparse matrix or torch tensor of shape (n_samples, n_features)
-            The data. float32 stays float32. A sparse matrix is made dense, a tensor is copied to the host; Dask
-            arrays are refused.
+        X : array-like, frame, sparse matrix, torch tensor or Dask array of shape (n_samples, n_features)
+            The data. float32 stays float32. A sparse matrix is made dense, a tensor is copied to the host. Of a Dask
+            array at most 10,000 rows are fitted, those of ``sample_indices_``; :meth:`transform` cleans all of them.
         y : None
             Ignored.
 
@@ -139,7 +144,6 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
             The fitted estimator. All results appear together. If a fit fails, or if Ctrl-C ends it before the cells are
             judged, the earlier results stay.
         """
-        refuse_dask(X, "RobustGraphCleaner")
         with whole_fit(self) as fresh:
             fresh._fit(X)
         raise_if_interrupted(self.estimator_)
@@ -149,6 +153,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         if not isinstance(self.verbose, Integral):
             raise ValueError(f"verbose={self.verbose!r} must be an integer; pass 0 for silence.")
         check_seed(self.random_state)
+        if is_dask(X):
+            X, self.sample_indices_ = rows_on_client(X, 0, most=CLIENT_ROWS)
         X = self._validate(X, reset=True)
         model = FRPCAG(random_state=0) if self.estimator is None else clone(self.estimator)
         seed = int(check_random_state(0 if self.random_state is None else self.random_state).randint(2**31))
@@ -177,24 +183,26 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
             self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
 
     def fit_transform(self, X, y=None) -> Array:
-        """Fit to ``X`` and return it cleaned."""
-        return self.fit(X).cleaned_.copy()
+        """Fit to ``X`` and return it cleaned; a Dask array lazily."""
+        self.fit(X)
+        return self.transform(X) if is_dask(X) else self.cleaned_.copy()
 
     def transform(self, X) -> Array:
         """Return rows with wrong cells repaired and missing cells filled in.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Each row is judged on its own against the fitted data. Rows of the training data are returned as in
-            ``cleaned_``. A row that is wrong as a whole is returned unchanged.
+        X : array-like or Dask array of shape (n_rows, n_features)
+            Each row is judged on its own against the fitted data, those of a Dask array chunk by chunk, lazily. Rows of
+            the training data are returned as in ``cleaned_``. A row that is wrong as a whole is returned unchanged.
 
         Returns
         -------
         ndarray of shape (n_rows, n_features)
         """
         check_is_fitted(self)
-        refuse_dask(X, "RobustGraphCleaner")
+        if is_dask(X):
+            return map_rows(self, "transform", X)
         X = self._validate(X, reset=False)
         out = np.empty_like(X)
         places = self.rules_.known(X)

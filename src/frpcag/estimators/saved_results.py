@@ -105,6 +105,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
         "notes_": texts,
         "feature_shape_": image_shape,
         "rules_": part("CellRules"),
+        "sample_indices_": whole_numbers("n"),
     },
     "RobustGraphImputer": _OVER_FRPCAG,
     "BackgroundSeparator": {
@@ -123,7 +124,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
 # Results that a file may lack, of any class or of one.
 OPTIONAL = frozenset(
     {"feature_names_in_", "n_clusters_", "affinity_", "candidates_", "counts_", "missing_share_", "drift_"}
-    | {("CompressiveFRPCAG", "low_rank_")}
+    | {("CompressiveFRPCAG", "low_rank_"), ("RobustGraphCleaner", "sample_indices_")}
 )
 
 

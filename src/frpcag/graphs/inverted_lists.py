@@ -38,15 +38,30 @@ def nearest(
     -------
     indices : ndarray of shape (m, k)
     """
+    return _heap_of(queries, points, half_squares, k).I
+
+
+def scored(
+    queries: NDArray[np.float32], points: NDArray[np.float32], half_squares: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the points that `nearest` finds, the nearest first, and their ``|z|^2 / 2 - <q, z>``."""
+    heap = _heap_of(queries, points, half_squares, k)
+    heap.finalize()
+    return heap.I, heap.D
+
+
+def _heap_of(queries: NDArray, points: NDArray, half_squares: NDArray, k: int) -> faiss.ResultHeap:
     heap = faiss.ResultHeap(len(queries), k)
     everyone = np.arange(len(queries))
     height = 2048  # a tile of scores stays in the cache between the product and the heap
+    room = np.empty(len(queries) * min(height, len(points)), np.float32)
     for start in range(0, len(points), height):
         tile = slice(start, min(start + height, len(points)))
-        scores = queries @ points[tile].T
+        scores = room[: len(queries) * (tile.stop - start)].reshape(len(queries), -1)
+        np.matmul(queries, points[tile].T, out=scores)
         np.subtract(half_squares[tile], scores, out=scores)
         heap.add_result_subset(everyone, scores, np.arange(tile.start, tile.stop))
-    return heap.I
+    return heap
 
 
 def half_squared_norms(Z: NDArray[np.float32]) -> NDArray[np.float32]:

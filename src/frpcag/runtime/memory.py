@@ -190,12 +190,12 @@ def worker_bytes(n: int, p: int, itemsize: int, n_neighbors: int, *, n_workers: 
     --------
     >>> from frpcag.runtime.memory import in_words, worker_bytes
     >>> in_words(worker_bytes(10**6, 64, 4, 10, n_workers=2, n_blocks=8))
-    '1.4 GiB'
+    '1.6 GiB'
     """
     share, row = -(-n // n_workers), itemsize * p
     solve = _solve_bytes(share, row, itemsize, n_neighbors)
-    # Rows look for neighbours in two other blocks on average.
-    search = share * 5 * row + _SEARCH_COPIES * 3 * row * -(-n // n_blocks)
+    # Rows look at lists in two other blocks on average, and their lists of neighbours travel.
+    search = share * (6 * row + 56 * n_neighbors) + _SEARCH_COPIES * 2 * row * -(-n // n_blocks)
     return int(max(solve, search)) + _PYTHON
 
 

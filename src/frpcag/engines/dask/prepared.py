@@ -40,7 +40,7 @@ class BlockRows:
     ids: list[Any]  # row of the caller's matrix that each row is
     shape: tuple[int, int]
     dtype: np.dtype
-    visits: Any = None  # the blocks in which each row looks for neighbours
+    near: Any = None  # the cells near each row
     cells: Any = None
     seed: int = 0
     unit: float = 1.0  # a power of two near the largest entry, where distances would leave the range of float32
@@ -99,10 +99,12 @@ def prepare(
     unit: float,
     ordered: bool,
     width: float | None,
+    lists: bool,
 ) -> BlockRows:
     """Centre and scale, and bring neighbouring rows together where they are to be ordered.
 
-    Rows that are near by a robust metric are brought together where `choose_metric` gives a ``width``.
+    Rows that are near by a robust metric are brought together where `choose_metric` gives a ``width``; ``lists`` as in
+    `order_rows`.
     """
     seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
     centred = cluster.map(_centred, [(chunk, mean, std, dtype) for chunk in chunks], [None for _ in chunks])
@@ -115,9 +117,10 @@ def prepare(
     if unit != 1.0:
         centred = cluster.map(_times, [(part, 1 / unit) for part in centred], [None for _ in chunks])
     width = None if width is None else width / unit
-    layout, X, ids, visits, cells = order_rows(cluster, centred, sizes, n_blocks=len(chunks), seed=seed, width=width)
+    options: dict[str, Any] = {"n_blocks": len(chunks), "seed": seed, "width": width, "lists": lists}
+    layout, X, ids, near, cells = order_rows(cluster, centred, sizes, **options)
     X = X if unit == 1.0 else layout.map(_times, X, [unit for _ in X])
-    return BlockRows(layout, X, ids, shape, dtype, visits, cells, seed, unit)
+    return BlockRows(layout, X, ids, shape, dtype, near, cells, seed, unit)
 
 
 def choose_metric(

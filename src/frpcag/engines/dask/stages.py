@@ -37,6 +37,7 @@ from frpcag.engines.gammas import (
 from frpcag.graphs import GRAPHS, Graph
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import BlockGraph, given_graph, search_graph
+from frpcag.graphs.blocks.search import chosen_search, looks_at_lists
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_n_neighbors
 from frpcag.graphs.laplacian import check_laplacian
@@ -45,6 +46,7 @@ from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
 from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
 from frpcag.runtime.checkpoint import Checkpoint
+from frpcag.runtime.malloc import keep_freed_memory
 from frpcag.runtime.memory import require_worker_memory
 from frpcag.runtime.tasks import Layout, current_cluster, exchange, tree_sum
 
@@ -111,6 +113,7 @@ class DaskEngine(Engine):
         model = self.model
         self.cluster = cluster = current_cluster(self.backend.patience)
         require_worker_memory(cluster, X.shape, X.chunks[0], _dtype(X).itemsize, model.n_neighbors)
+        cluster.on_each_worker(keep_freed_memory)
         chunks, sizes, dtype = cluster.chunks(X), X.chunks[0], _dtype(X)
         self.first_rows = cluster.gather(cluster.map(block_tasks.first_rows, [(chunks[0],)], [None]))[0]
         sums = ChunkSums(cluster, chunks, sizes)
@@ -131,7 +134,9 @@ class DaskEngine(Engine):
             ordered, width = self.given[0] is not None, None
             if isinstance(self.given[0], str):
                 self.metric, width = choose_metric(model, cluster, chunks, sizes, dtype, mean, std)
-            rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, unit=unit, ordered=ordered, width=width)
+            lists = isinstance(self.given[0], str) and self._looks_at_lists(X.shape)
+            options: dict[str, Any] = {"unit": unit, "ordered": ordered, "width": width, "lists": lists}
+            rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, **options)
         return Centred(rows, mean, std)
 
     def graph(self, basis: BlockRows, axis: int) -> Any:
@@ -140,6 +145,7 @@ class DaskEngine(Engine):
             return self._feature_graph(basis)
         if basis.graph is None and self.given[0] is not None:
             basis.graph = self._sample_graph(basis)
+            basis.near = basis.cells = None  # a third of the bytes of float32 rows
             n, n_halo = basis.shape[0], basis.graph.n_halo
             logger.info(
                 "%d rows in %d blocks: %d halo rows (%.1f %% of the rows), %d pieces a step",
@@ -295,6 +301,11 @@ class DaskEngine(Engine):
         options = GraphOptions(axis=axis, laplacian=model.laplacian, feature_shape=model.feature_shape, argument=name)
         return graph_of(np.broadcast_to(0.0, (n_nodes, 1) if axis == 0 else (1, n_nodes)), method, options)
 
+    def _looks_at_lists(self, shape: tuple[int, int]) -> bool:
+        search = chosen_search(*shape, method=self.given[0], metric=self.metric)
+        k = self.chosen_neighbors(shape[0], 0)
+        return looks_at_lists(shape[0], k, search=search, metric=self.metric, has_missing=self.has_missing)
+
     def _sample_graph(self, rows: BlockRows) -> BlockGraph:
         given, model = self.given[0], self.model
         if isinstance(given, Graph):
@@ -305,7 +316,7 @@ class DaskEngine(Engine):
             rows.layout,
             rows.points,
             rows.ids,
-            rows.visits,
+            rows.near,
             rows.cells,
             n_features=rows.shape[1],
             n_neighbors=self.chosen_neighbors(rows.shape[0], 0),
@@ -314,6 +325,7 @@ class DaskEngine(Engine):
             method=given,
             seed=rows.seed,
             metric=self.metric._replace(cut=self.metric.cut / rows.unit),
+            kernels=self.backend.chosen_kernels(rows.layout.cluster),
         )
         return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
 
@@ -335,10 +347,14 @@ class DaskEngine(Engine):
 
 
 def map_chunks(model: Any, method: str, X: Any) -> Any:
-    """Call a method of a model fitted on one machine on every chunk of a Dask array, lazily."""
+    """Call a method of a model that is on one machine on every chunk of a Dask array, lazily."""
+    import dask
+
     dx = as_row_chunks(X)
     n_columns = len(model.components_) if method == "_transform_rows" else model.n_features_in_
-    return dx.map_blocks(_call, model=model, method=method, dtype=_dtype(dx), chunks=(dx.chunks[0], (n_columns,)))
+    held = dask.delayed(model)  # one task holds it, so that it travels to a worker once
+    known = {"dtype": _dtype(dx), "chunks": (dx.chunks[0], (n_columns,)), "meta": np.empty((0, 0), _dtype(dx))}
+    return dx.map_blocks(_call, model=held, method=method, **known)
 
 
 def _call(rows: Array, model: Any, method: str) -> Array:

@@ -7,21 +7,69 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from frpcag.graphs.inverted_lists import TRAINING_POINTS_PER_LIST, half_squared_norms, nearest, train_centroids
+from frpcag.graphs.blocks.partition import cut_cells, group_pieces, piece_links
+from frpcag.graphs.inverted_lists import TRAINING_POINTS_PER_LIST, TRAINING_STEPS, half_squared_norms, scored
+from frpcag.graphs.neighbors import N_PROBES
+from frpcag.graphs.points import FITTED, MAX_DIMENSION, principal_directions
 from frpcag.graphs.robust_candidates import frequencies
-from frpcag.runtime.tasks import Cluster, Here, Layout, deal, exchange, split_rows, tree_sum
+from frpcag.runtime.tasks import Cluster, Here, Layout, add_up, deal, exchange, split_rows, tree_sum
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
-# Cells per block, and never more than this many: the assignment of a row looks at all of them.
+# Where blocks are searched with their guests: cells per block, never more than this many, and the cells near a row
+# whose blocks search neighbours for it, its own among them.
 _CELLS_PER_BLOCK, _MAX_CELLS = 16, 4096
-# Cells near a row whose blocks search neighbours for it, its own among them.
 N_VISITS = 6
+# Cells nearest to a row that say which cells have neighbours in each other.
+_LINKED = 4
+# Pieces of a cut cell that a row looks at.
+_LOOKS = 4
 _ROWS_AT_A_TIME = 8192
+# Samples are held in so many parts at most.
+_SAMPLE_PARTS = 16
 # Directions in which rows that are near by a robust metric are told from others.
 _MAPPED = 96
+
+
+@dataclass
+class View:
+    """The space in which cells are: of the rows, of their principal components, or of a map for a robust metric.
+
+    Attributes
+    ----------
+    shift : ndarray of shape (p,)
+        Taken off the rows, which are float32 then: a common offset would cost digits.
+    basis : ndarray of shape (p, d) or None
+        Principal directions, for many features.
+    width : float or None
+        Of the map of `frpcag.graphs.robust_candidates`, in which rows are near that are so by a robust metric.
+    seed : int
+        Of the map.
+    """
+
+    shift: Array
+    basis: Array | None
+    width: float | None
+    seed: int
+
+    def points(self, X: Array) -> Array:
+        """Return rows as float32, missing entries at the mean."""
+        out = np.empty(X.shape, np.float32)
+        for start in range(0, len(X), _ROWS_AT_A_TIME):
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            np.subtract(X[rows], self.shift, out=out[rows], casting="same_kind")
+        return np.nan_to_num(out, copy=False, nan=0.0)
+
+    def seen(self, Z: Array) -> Array:
+        """Return points in the space of the cells."""
+        return Z if self.basis is None else Z @ self.basis
+
+    def __call__(self, X: Array) -> Array:
+        """Return rows in the space of the cells."""
+        return self.seen(self.points(X)) if self.width is None else _mapped(X, self.width, self.seed)
 
 
 @dataclass
@@ -31,20 +79,30 @@ class Cells:
     A cell of very many rows (equal ones, say) is cut into pieces; which piece a row is in depends on its index.
     """
 
-    centroids: Array  # (n_cells, p) float32
+    centroids: Array  # (n_cells, d) float32
     first_piece: Array  # (n_cells,)
     n_pieces: Array  # (n_cells,)
-    block_of: Array  # of each piece
+    block_of: Array  # of each piece, -1 where it has no rows
     rank: Array  # of each piece in the order of the blocks
+    view: View
+    are_lists: bool  # whether a row looks for neighbours in the cells near it alone, not in all of their blocks
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks."""
         return int(self.block_of.max()) + 1
 
-    def pieces(self, cells: Array, index: Array) -> Array:
-        """Return the pieces that rows with these cells and indices belong to."""
-        return self.first_piece[cells] + index % self.n_pieces[cells]
+    def pieces(self, cells: Array, index: Array, turn: int = 0) -> Array:
+        """Return the pieces that rows with these cells and indices belong to, or others of the same cells."""
+        return self.first_piece[cells] + (index + turn) % self.n_pieces[cells]
+
+    def looked_at(self, near: Array, ids: Array) -> Array:
+        """Return the pieces that rows look at, -1 for none: of every cell near them a few at most."""
+        turns = range(min(_LOOKS, int(self.n_pieces.max())) if self.are_lists else 1)
+        looks = [self.pieces(near, ids[:, None], turn) for turn in turns]
+        for turn in turns[1:]:
+            looks[turn][self.n_pieces[near] <= turn] = -1
+        return np.concatenate(looks, axis=1)
 
 
 def order_rows(
@@ -55,6 +113,7 @@ def order_rows(
     n_blocks: int,
     seed: int,
     width: float | None = None,
+    lists: bool = False,
 ) -> tuple[Layout, list[Any], list[Any], list[Any], Cells | None]:
     """Move the rows to blocks of neighbouring cells.
 
@@ -68,12 +127,14 @@ def order_rows(
         Blocks wanted; there are fewer when the rows fall into fewer cells.
     width : float, optional
         Of the map of `frpcag.graphs.robust_candidates`, in which rows are then near that are so by a robust metric.
+    lists : bool, default=False
+        Whether cells are to serve the search as inverted lists, as many and as large as on one machine.
 
     Returns
     -------
     layout : Layout
-    X, ids, visits : lists of results
-        Of every block: its rows, where they come from, and the cells near each (none with a single block).
+    X, ids, near : lists of results
+        Of every block: its rows, where they come from, and the cells near each, nearest first (none with one block).
     cells : Cells or None
     """
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -84,78 +145,86 @@ def order_rows(
         whole = cluster.submit(_concatenate, list(chunks), home=homes[0])
         ids = cluster.submit(np.arange, n, home=homes[0])
         return Layout(cluster, [n], homes), [whole], [ids], [cluster.submit(_nothing, n, home=homes[0])], None
-    n_cells = max(n_blocks, min(_CELLS_PER_BLOCK * n_blocks, n // 8, _MAX_CELLS))
-    share = min(1.0, TRAINING_POINTS_PER_LIST * n_cells / n)
+    wanted = int(2 * np.sqrt(n)) if lists else min(_CELLS_PER_BLOCK * n_blocks, n // 8, _MAX_CELLS)
+    n_cells, rng = max(n_blocks, wanted), np.random.default_rng(seed)
     anywhere = [None for _ in chunks]
-    views = list(chunks)
-    if width is not None:
-        views = cluster.map(_mapped, [(chunk, width, seed) for chunk in chunks], anywhere)
-    samples = cluster.map(_sample, [(view, share, seed + i) for i, view in enumerate(views)], anywhere)
-    centroids = cluster.submit(_train, samples, n_cells, seed)
-    near = cluster.map(_assign, [(view, centroids) for view in views], anywhere)
-    del views
-    counts = tree_sum(cluster, cluster.map(_count, [(labels, n_cells) for labels in near], anywhere))
-    cells = group_cells(cluster.gather(centroids), counts, n_blocks)
+
+    def some(size: int) -> list[Any]:
+        rows = np.sort(rng.choice(n, min(n, size), replace=False))
+        parts = np.split(rows, np.searchsorted(rows, starts[1:-1]))
+        tasks = [(chunk, part - start) for chunk, part, start in zip(chunks, parts, starts[:-1], strict=True)]
+        return cluster.map(_rows_of, tasks, anywhere)
+
+    view = _look(np.concatenate(cluster.gather(some(FITTED))), width, seed)
+    shared = cluster.submit(_same, view)
+    sample = cluster.map(_seen, [(part, shared) for part in some(TRAINING_POINTS_PER_LIST * n_cells)], anywhere)
+    centroids = _train(cluster, sample, n_cells)
+    n_near = min(N_PROBES if lists else N_VISITS, n_cells)
+    near = cluster.map(_assign, [(chunk, shared, centroids, n_near) for chunk in chunks], anywhere)
+    counts, links = tree_sum(cluster, cluster.map(_count, [(found, n_cells) for found in near], anywhere))
+    cells = group_cells(cluster.gather(centroids), counts, links, n_blocks, view=view, lists=lists)
     shared = cluster.submit(_same, cells)
     homes = deal(cluster, cells.n_blocks)
-    first_rows = [int(start) for start in starts[:-1]]
-    routed = cluster.map(_send_home, list(zip(chunks, near, first_rows, [shared] * len(chunks), strict=True)), anywhere)
-    blocks = exchange(cluster, routed, homes)
-    del routed, near
+    tasks = [(chunk, found, int(start), shared) for chunk, found, start in zip(chunks, near, starts[:-1], strict=True)]
+    blocks = exchange(cluster, cluster.map(_send_home, tasks, anywhere), homes)
+    del near, tasks
     layout = Layout(cluster, [0] * len(homes), homes)
     blocks = layout.map(_in_order, blocks, [shared] * len(blocks))
-    X, ids, visits = (layout.map(_part, blocks, [k] * len(blocks)) for k in range(3))
+    X, ids, near = (layout.map(_part, blocks, [k] * len(blocks)) for k in range(3))
     layout.sizes = cluster.gather(layout.map(len, ids))
-    return layout, X, ids, visits, cells
+    return layout, X, ids, near, cells
 
 
-def group_cells(centroids: Array, counts: Array, n_blocks: int) -> Cells:
-    """Cut cells of too many rows into pieces, and halve the pieces again and again across their widest direction.
+def group_cells(
+    centroids: Array, counts: Array, links: sp.csr_array, n_blocks: int, *, view: View, lists: bool = False
+) -> Cells:
+    """Cut cells of too many rows into pieces, and group the pieces into blocks.
 
     Parameters
     ----------
-    centroids : ndarray of shape (n_cells, p)
+    centroids : ndarray of shape (n_cells, d)
     counts : ndarray of shape (n_cells,)
         Rows of each cell.
+    links : csr_array of shape (n_cells, n_cells)
+        How many rows of a cell are near another one.
     n_blocks : int
         Blocks wanted; there are at most as many as cells with rows.
+    view, lists
+        Kept; see `Cells`.
     """
-    most = max(1, int(counts.sum()) // (4 * n_blocks))
-    n_pieces = np.maximum(1, -(-counts // most))
-    first_piece = np.concatenate([[0], np.cumsum(n_pieces)[:-1]])
+    n = int(counts.sum())
+    most = n // (4 * n_blocks)
+    if lists:  # rows that coincide share a list however many they are, and each of them would look through all of it
+        most = min(most, 1 + 8 * n // len(counts))
+    first_piece, n_pieces = cut_cells(counts, most)
     points = np.repeat(centroids.astype(np.float64), n_pieces, axis=0)
     weights = np.repeat(counts / n_pieces, n_pieces)
-    block_of = np.zeros(len(points), np.int64)
-    rank = np.zeros(len(points), np.int64)
-    filled = np.flatnonzero(weights > 0)
-    todo, n_ranked = [(filled, 0, min(n_blocks, len(filled)))], 0
-    while todo:
-        pieces, block, n_parts = todo.pop()
-        spread = (points[pieces] - np.average(points[pieces], axis=0, weights=weights[pieces])) * np.sqrt(
-            weights[pieces, None]
-        )
-        direction = np.linalg.svd(spread, full_matrices=False)[2][0]
-        pieces = pieces[np.argsort(points[pieces] @ direction, kind="stable")]
-        if n_parts == 1:
-            block_of[pieces] = block
-            rank[pieces] = np.arange(n_ranked, n_ranked + len(pieces))
-            n_ranked += len(pieces)
-            continue
-        left = n_parts // 2
-        share = np.cumsum(weights[pieces]) / weights[pieces].sum()
-        cut = int(np.argmin(np.abs(share - left / n_parts))) + 1
-        cut = min(max(cut, left), len(pieces) - (n_parts - left))
-        todo += [(pieces[cut:], block + left, n_parts - left), (pieces[:cut], block, left)]
-    return Cells(centroids, first_piece, n_pieces, block_of, rank)
+    block_of, rank = group_pieces(points, weights, piece_links(links, first_piece, n_pieces), n_blocks)
+    return Cells(centroids, first_piece, n_pieces, block_of, rank, view, lists)
 
 
-def visitors(X: Array, visits: Array, ids: Array, cells: Cells, block: int, start: int) -> list[tuple[Array, ...]]:
-    """Return for every other block the rows that look for neighbours there too, with their positions."""
-    blocks = np.sort(cells.block_of[cells.pieces(visits, ids[:, None])], axis=1)
+def visitors(X: Array, near: Array, ids: Array, cells: Cells, block: int, start: int) -> list[tuple[Array, ...]]:
+    """Return for every other block the rows that look for neighbours there too: their positions, cells and ids."""
+    looks = cells.looked_at(near, ids)
+    blocks = np.where(looks < 0, -1, cells.block_of[looks])
+    blocks[blocks < 0] = block
+    blocks.sort(axis=1)
     away = blocks != block
     away[:, 1:] &= blocks[:, 1:] != blocks[:, :-1]
     rows = np.nonzero(away)[0]
-    return split_rows((X, start + np.arange(len(X))), rows, blocks[away], cells.n_blocks)
+    if cells.are_lists:
+        X = cells.view.points(X)
+    return split_rows((X, start + np.arange(len(X)), near, ids), rows, blocks[away], cells.n_blocks)
+
+
+def _look(rows: Array, width: float | None, seed: int) -> View:
+    """Return how to look at the rows, from some of them."""
+    observed = np.maximum((~np.isnan(rows)).sum(axis=0), 1)
+    shift = np.nansum(rows, axis=0, dtype=np.float64) / observed
+    view = View(shift.astype(rows.dtype), None, width, seed)
+    if width is None and rows.shape[1] > MAX_DIMENSION:
+        view.basis = principal_directions(view.points(rows))
+    return view
 
 
 def _mapped(chunk: Array, width: float, seed: int) -> Array:
@@ -174,33 +243,75 @@ def _mapped(chunk: Array, width: float, seed: int) -> Array:
     return out
 
 
-def _sample(chunk: Array, share: float, seed: int) -> Array:
-    rng = np.random.default_rng(seed)
-    size = min(len(chunk), int(np.ceil(share * len(chunk))))
-    return _complete(chunk[np.sort(rng.choice(len(chunk), size, replace=False))])
+def _rows_of(chunk: Array, rows: Array) -> Array:
+    return np.asarray(chunk[rows])
 
 
-def _train(samples: Sequence[Array], n_cells: int, seed: int) -> Array:
-    with block_pool(1) as run:
-        return train_centroids(np.concatenate(samples), n_cells, rng=np.random.RandomState(seed % 2**32), run=run)
+def _seen(rows: Array, view: View) -> Array:
+    with block_pool(1):
+        return view(rows)
 
 
-def _assign(chunk: Array, centroids: Array) -> Array:
-    """Return the nearest cell of every row, then others near it."""
-    half_squares = half_squared_norms(centroids)
-    n_near = min(N_VISITS, len(centroids))
-    near = np.empty((len(chunk), 1 + n_near), np.int32)
+def _train(cluster: Here | Cluster, sample: Sequence[Any], n_cells: int) -> Any:
+    """Return centroids of cells by k-means on a sample, every part of it where it is."""
+    group = -(-len(sample) // _SAMPLE_PARTS)
+    parts = [cluster.submit(_concatenate, sample[i : i + group]) for i in range(0, len(sample), group)]
+    centroids = cluster.submit(_first_centroids, parts, n_cells)
+    for _ in range(TRAINING_STEPS):
+        sums = cluster.map(_cell_sums, [(part, centroids) for part in parts], [None for _ in parts])
+        centroids = cluster.submit(_means, sums, centroids)
+    return centroids
+
+
+def _first_centroids(parts: Sequence[Array], n_cells: int) -> Array:
+    """Return points of the sample, evenly spaced."""
+    everyone = np.concatenate(parts)
+    return everyone[np.linspace(0, len(everyone) - 1, n_cells).astype(np.int64)]
+
+
+def _cell_sums(sample: Array, centroids: Array) -> tuple[Array, Array]:
+    """Return the sums of the points nearest to every centroid, and their numbers."""
+    assigned, everyone = _nearest_cells(sample, centroids, 1)[:, 0], np.arange(len(sample))
+    ones = np.ones(len(sample), np.float32)
+    members = sp.csr_array((ones, (assigned, everyone)), (len(centroids), len(sample)))
+    return members @ sample, np.bincount(assigned, minlength=len(centroids))
+
+
+def _means(parts: Sequence[tuple[Array, Array]], centroids: Array) -> Array:
+    """Return the centroids moved to the means of their points; one that no point is nearest to stays."""
+    sums, sizes = add_up(parts)
+    out, filled = centroids.copy(), sizes > 0
+    out[filled] = sums[filled] / sizes[filled, None].astype(np.float32)
+    return out
+
+
+def _assign(chunk: Array, view: View, centroids: Array, n_near: int) -> Array:
+    """Return the cells nearest to every row, the nearest first."""
+    out = np.empty((len(chunk), n_near), np.uint16 if len(centroids) < 1 << 16 else np.int32)
     with block_pool(1):
         for start in range(0, len(chunk), _ROWS_AT_A_TIME):
             rows = slice(start, start + _ROWS_AT_A_TIME)
-            points = _complete(chunk[rows])
-            near[rows, :1] = nearest(points, centroids, half_squares, 1)
-            near[rows, 1:] = nearest(points, centroids, half_squares, n_near)
-    return near
+            out[rows] = _nearest_cells(view(chunk[rows]), centroids, n_near)
+    return out
 
 
-def _count(near: Array, n_cells: int) -> Array:
-    return np.bincount(near[:, 0], minlength=n_cells)
+def _nearest_cells(points: Array, centroids: Array, n_near: int) -> Array:
+    half_squares = half_squared_norms(centroids)
+    found = np.empty((len(points), n_near), np.int64)
+    with block_pool(1):
+        for start in range(0, len(points), _ROWS_AT_A_TIME):
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            found[rows] = scored(points[rows], centroids, half_squares, n_near)[0]
+    return found
+
+
+def _count(near: Array, n_cells: int) -> tuple[Array, sp.csr_array]:
+    """Return the rows of every cell, and how many of them have which other cell next to it."""
+    others = near[:, 1:_LINKED].astype(np.int64)
+    own = np.broadcast_to(near[:, :1].astype(np.int64), others.shape)
+    keys, numbers = np.unique(own * n_cells + others, return_counts=True)
+    links = sp.csr_array((numbers.astype(np.float64), np.divmod(keys, n_cells)), shape=(n_cells, n_cells))
+    return np.bincount(near[:, 0], minlength=n_cells), links
 
 
 def _send_home(chunk: Array, near: Array, start: int, cells: Cells) -> list[tuple[Array, ...]]:
@@ -212,12 +323,7 @@ def _send_home(chunk: Array, near: Array, start: int, cells: Cells) -> list[tupl
 def _in_order(block: tuple[Array, ...], cells: Cells) -> tuple[Array, ...]:
     X, ids, near = block
     order = np.argsort(cells.rank[cells.pieces(near[:, 0], ids)], kind="stable")
-    return X[order], ids[order], near[order, 1:]
-
-
-def _complete(rows: Array) -> Array:
-    """Return rows as float32, missing entries at the mean."""
-    return np.nan_to_num(np.ascontiguousarray(rows, dtype=np.float32), nan=0.0)
+    return X[order], ids[order], near[order]
 
 
 def _concatenate(chunks: Sequence[Array]) -> Array:

@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs.blocks.cells import Cells, visitors
+from frpcag.graphs.blocks.search import Options, chosen_search, find_neighbors
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
-from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors, query_neighbors
+from frpcag.graphs.neighbors import query_neighbors
 from frpcag.graphs.weights import gaussian_weights
 from frpcag.linalg.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
 from frpcag.runtime.tasks import Layout, Maximum, exchange, split_rows, tree_sum
@@ -71,7 +72,7 @@ def search_graph(
     layout: Layout,
     X: Sequence[Any],
     ids: Sequence[Any],
-    visits: Sequence[Any],
+    near: Sequence[Any],
     cells: Cells | None,
     *,
     n_features: int,
@@ -81,16 +82,17 @@ def search_graph(
     method: str,
     seed: int,
     metric: Metric = EUCLIDEAN,
+    kernels: str = "numba",
 ) -> BlockGraph:
     """Build the k-NN graph of row blocks (Shahid et al. 2016, Sec. III).
 
-    Every row looks for neighbours in its own block and in the blocks of the cells near it; the lists are merged.
+    Every row looks for neighbours in its own block and in those of the cells near it; what it finds is merged.
     With one block the graph is that of `build_graph`.
 
     Parameters
     ----------
     layout : Layout
-    X, ids, visits, cells
+    X, ids, near, cells
         As `order_rows` gives.
     n_features : int
         Columns of ``X``.
@@ -104,20 +106,19 @@ def search_graph(
         Of the approximate search.
     metric : Metric, default=EUCLIDEAN
         In the units of ``X``.
+    kernels : {"numba", "torch"}, default="numba"
+        What searches: "torch" does on the GPU of each worker.
     """
     cluster, bounds, blocks = layout.cluster, layout.bounds, range(len(layout.sizes))
     starts = [int(start) for start in bounds[:-1]]
     guests: list[Any] = [None for _ in blocks]
+    shared = [cluster.submit(_same, cells) for _ in blocks[:1]] * len(blocks)
     if cells is not None:
-        shared = cluster.submit(_same, cells)
-        routed = layout.map(visitors, X, visits, ids, [shared for _ in blocks], blocks, starts)
-        guests = exchange(cluster, routed, layout.homes)
-        del routed
+        guests = exchange(cluster, layout.map(visitors, X, near, ids, shared, blocks, starts), layout.homes)
     n = int(bounds[-1])
-    # As on one machine: blocks of a matrix too large for brute force are often small enough for it, and take longer.
-    search = choose_search(n, n_features, metric=metric) if method == "auto" else method
-    options = [(n_neighbors, search, seed, metric) for _ in blocks]
-    found = layout.map(_search, X, guests, [bounds for _ in blocks], blocks, options)
+    search = chosen_search(n, n_features, method=method, metric=metric)
+    options = [Options(n_neighbors, search, seed, metric, kernels) for _ in blocks]
+    found = layout.map(find_neighbors, X, ids, near, guests, shared, [bounds for _ in blocks], blocks, options)
     del guests
     returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)
     edges = layout.map(_merge, layout.map(_own_lists, found), returned, starts, [n_neighbors for _ in blocks])
@@ -194,31 +195,6 @@ def laplacian_blocks(
         largest_block_eigenvalue(layout, parts, ids, halo),
         sigma, method, normalized, float(recall), metric,
     )  # fmt: skip
-
-
-def _search(X: Array, guests: Any, bounds: Array, block: int, options: tuple[int, str, int, Metric]) -> tuple[Any, Any]:
-    """Return the neighbour lists of the block's own rows, and those of its guests to be sent home."""
-    k, method, seed, metric = options
-    rows, at = guests if guests is not None else (X[:0], np.zeros(0, np.int64))
-    points = np.concatenate([X, rows]) if len(rows) else X
-    positions = np.concatenate([bounds[block] + np.arange(len(X)), at])
-    n = len(points)
-    k = min(k, n - 1)
-    if k < 1:
-        indices, distances = np.zeros((n, 0), np.int64), np.zeros((n, 0))
-    elif method == "exact":
-        indices, distances = exact_neighbors(points, k, metric=metric, n_jobs=1)
-    else:
-        indices, distances = approximate_neighbors(points, k, metric=metric, random_state=seed % 2**32, n_jobs=1)
-    indices = positions[indices]
-    # float32: the search is no more accurate, and the lists travel.
-    distances = distances.astype(np.float32)
-    own = (indices[: len(X)], distances[: len(X)])
-    home = np.searchsorted(bounds, at, side="right") - 1
-    # Lists of blocks with few rows are short: filled up, so that those of all blocks can be stacked.
-    short = ((0, 0), (0, options[0] - k))
-    lists = (at, *(np.pad(A[len(X) :], short, constant_values=-1) for A in (indices, distances)))
-    return own, split_rows(lists, np.arange(len(at)), home, len(bounds) - 1)
 
 
 def _own_lists(found: tuple[Any, Any]) -> Any:
