@@ -16,8 +16,9 @@ from frpcag.cli.runs import fit_or_partial
 if os.name == "nt":
     pytest.skip("signals are those of POSIX", allow_module_level=True)
 
-# Imports once all that a fit loads, then forks a process for each case, in a folder of its own. Each sends itself signals when its first
-# array has been written; others when a folder is renamed, and others when one is removed, after that.
+# Imports once all that a fit loads, then forks a process for each case, in a folder of its own. Each sends itself
+# signals when its first array has been written; others when a folder is renamed, and others when one is removed, after
+# that.
 CHILD = """
 import gc, json, os, pathlib, shutil, signal, sys
 import numpy
