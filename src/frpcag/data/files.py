@@ -74,10 +74,16 @@ def read_matrix(path: str | os.PathLike, *, key: str | None = None) -> tuple[Arr
     path = Path(path)
     suffix = path.suffix.lower()
     check_path(path)
-    if key is not None and suffix not in _WITH_KEY:
-        raise ValueError(f"key={key!r} does not apply to {path}: a {suffix} file holds one matrix; drop key.")
+    check_key(path, key)
     X, names = _READERS[suffix](path, key)
     return _check_matrix(X, path), names
+
+
+def check_key(path: Path, key: str | None) -> None:
+    """Refuse a key for a file that holds one matrix."""
+    suffix = path.suffix.lower()
+    if key is not None and suffix not in _WITH_KEY:
+        raise ValueError(f"key={key!r} does not apply to {path}: a {suffix} file holds one matrix; drop key.")
 
 
 def check_path(path: Path, more: tuple[str, ...] = ()) -> None:

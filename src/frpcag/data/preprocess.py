@@ -189,7 +189,8 @@ class CentredRows:
     def __getitem__(self, rows: slice) -> Array:
         given = self._X[rows]
         dense = given.toarray() if sparse.issparse(given) else given
-        return ((dense - self._mean) / self._std).astype(self.dtype)
+        with np.errstate(invalid="ignore"):  # a damaged file may hold NaN of the kind that signals
+            return ((dense - self._mean) / self._std).astype(self.dtype)
 
     def whole(self) -> Array:
         """Return all rows as one array."""
