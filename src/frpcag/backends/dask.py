@@ -187,7 +187,9 @@ class DaskBackend(Backend):
         """Do one step on every worker."""
         return self._advance(state, 1, 1.0, False, [momentum])[0]
 
-    def run_on_device(self, state: BlockState, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float]:
+    def run_on_device(
+        self, state: BlockState, n_steps: int, *, t: float, restart: bool, rough: bool = True
+    ) -> tuple[StepScalars, float]:
         """Do several steps; the workers agree on momentum and restarts among themselves."""
         return self._advance(state, n_steps, t, restart, None)
 
