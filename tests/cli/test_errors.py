@@ -84,6 +84,11 @@ def test_a_bad_option_is_refused_by_name_with_its_value(option, value, data, frp
     assert os.listdir(working_folder) == ["data.npy"]
 
 
+def test_a_choice_is_refused_in_one_sentence(data, frpcag):
+    said = frpcag("fit", "data.npy", "--loss", "l7").stderr
+    assert said.startswith("error: Invalid value for '--loss': 'l7' is not one of 'l1', 'l2', 'huber'")
+
+
 def test_values_beyond_float32_are_refused(working_folder, X, frpcag):
     np.save(working_folder / "huge.npy", X * 1e300)
     assert_one_line(frpcag("fit", "huge.npy", "--float32"), "huge.npy", "float32")

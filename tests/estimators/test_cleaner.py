@@ -302,3 +302,9 @@ def test_one_column_says_nothing_about_its_cells():
 def test_counts_that_are_mostly_zero_do_not_warn():
     X = np.random.default_rng(9).poisson(0.1, size=(43, 38)).astype(np.float32)
     assert np.isfinite(RobustGraphCleaner().fit(X).transform(X)).all()
+
+
+def test_entries_at_the_end_of_the_range_are_refused_in_one_way():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(40, 12)) * np.finfo(float).max
+    with pytest.raises(ValueError, match="at the end of the range of float64"):
+        RobustGraphCleaner().fit(X)

@@ -78,7 +78,9 @@ def _with_value(error: Any) -> str:
     said: str = error.format_message()
     # Typer from 0.29 on checks with pydantic, which says the rule and not the value.
     for found in getattr(error.__cause__, "errors", list)():
-        rule = re.sub(r"^Input should be (.*?)(, unable to parse.*)?$", r"\1", found["msg"])
+        rule, is_rule = re.subn(r"^Input should be (.*?)(, unable to parse.*)?$", r"\1", found["msg"])
+        if not is_rule:  # choices are told with the value
+            continue
         rule = rule.replace("a valid integer", "a whole number").replace("greater than or equal to", "at least")
         rule = rule.replace("less than or equal to", "at most")
         said = said.replace(found["msg"], f"{found['input']!r} must be {rule}")

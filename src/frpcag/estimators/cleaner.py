@@ -144,7 +144,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
             The fitted estimator. All results appear together. If a fit fails, or if Ctrl-C ends it before the cells are
             judged, the earlier results stay.
         """
-        with whole_fit(self) as fresh:
+        # Entries at the end of the range are refused by the fit of what was cleaned.
+        with whole_fit(self) as fresh, np.errstate(over="ignore", invalid="ignore"):
             fresh._fit(X)
         raise_if_interrupted(self.estimator_)
         return self
