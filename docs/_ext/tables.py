@@ -101,12 +101,17 @@ def cold_start(record):
 
 
 def transform(record):
-    """Time of a new row."""
-    head = ["data", "a new row"]
-    slowest = {}
-    for row in record["rows"]:
-        slowest[row["data"]] = max(slowest.get(row["data"], 0.0), row["ms_per_row"])
-    return head, [[name, f"at most {ms:.1f} ms"] for name, ms in slowest.items()]
+    """Time of a new row, in a batch of 1000 and alone."""
+    head = ["data", "first call", "transform, a row of a batch", "alone", "denoise, a row of a batch", "alone"]
+    rows = [
+        [
+            f"{row['data'].upper()}, {row['features']} features, {row['training rows']} training rows",
+            f"{row['first call, s']:.1f} s",
+            *(f"{row[name]:.2f} ms" for name in ("transform", "transform alone", "denoise", "denoise alone")),
+        ]
+        for row in record["times"]["now"]
+    ]
+    return head, rows
 
 
 def missing(record):

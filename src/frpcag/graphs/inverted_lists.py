@@ -57,7 +57,7 @@ def _heap_of(queries: NDArray, points: NDArray, half_squares: NDArray, k: int) -
     room = np.empty(len(queries) * min(height, len(points)), np.float32)
     for start in range(0, len(points), height):
         tile = slice(start, min(start + height, len(points)))
-        scores = room[: len(queries) * (tile.stop - start)].reshape(len(queries), -1)
+        scores = room[: len(queries) * (tile.stop - start)].reshape(len(queries), tile.stop - start)
         np.matmul(queries, points[tile].T, out=scores)
         np.subtract(half_squares[tile], scores, out=scores)
         heap.add_result_subset(everyone, scores, np.arange(tile.start, tile.stop))

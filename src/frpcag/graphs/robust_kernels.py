@@ -7,28 +7,17 @@ sorted by distance, then by index, which is the rule for ties.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numba
 import numpy as np
 
-# Sums may be reordered, which makes them vectors; data are finite here, missing entries are zero with weight zero.
-FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
+from frpcag.runtime.compiled import compiled_reordered as compiled
+
 # Features between two looks at whether the sum is already too large.
 CHUNK = 256
 # Rows compared with all queries of a block while they are in the cache.
 TILE = 64
 
 
-def _compile(function: Callable) -> Callable:
-    """Compile lazily; cached on disk where a folder for it is writable, else for this process only."""
-    try:
-        return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy", cache=True)(function)
-    except RuntimeError:  # numba finds no writable cache folder
-        return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
-
-
-@_compile
+@compiled
 def _length(A, i, B, j, cut, limit):
     """Return ``sum min(|a - b|, cut)``, or some number above ``limit`` once it is known to be above."""
     p = A.shape[1]
@@ -45,7 +34,7 @@ def _length(A, i, B, j, cut, limit):
     return total
 
 
-@_compile
+@compiled
 def _shared_length(A, Am, i, B, Bm, j, cut, least):
     """Return the sum of `_length` over the entries that both rows have (weights 1 and 0), scaled up to all of them."""
     p = A.shape[1]
@@ -60,7 +49,7 @@ def _shared_length(A, Am, i, B, Bm, j, cut, least):
     return total * (np.float32(p) / common)
 
 
-@_compile
+@compiled
 def _insert(indices, lengths, i, j, length):
     """Put a neighbour into the sorted list of row ``i``, unless it is too far or there already."""
     k = indices.shape[1]
@@ -76,7 +65,7 @@ def _insert(indices, lengths, i, j, length):
     lengths[i, s] = length
 
 
-@_compile
+@compiled
 def _is_listed(indices, i, j):
     """Return whether ``j`` is in the list of row ``i``."""
     listed = False
@@ -85,7 +74,7 @@ def _is_listed(indices, i, j):
     return listed
 
 
-@_compile
+@compiled
 def nearest_of_all(A, B, cut, own, indices, lengths):
     """Write the nearest rows of ``B`` to each row of ``A``, row ``own[i]`` left out.
 
@@ -101,7 +90,7 @@ def nearest_of_all(A, B, cut, own, indices, lengths):
                         _insert(indices, lengths, i, j, length)
 
 
-@_compile
+@compiled
 def nearest_of_all_shared(A, Am, B, Bm, cut, least, own, indices, lengths):
     """Do what `nearest_of_all` does, by the entries that two rows share, at least ``least`` of them."""
     last = indices.shape[1] - 1
@@ -114,7 +103,7 @@ def nearest_of_all_shared(A, Am, B, Bm, cut, least, own, indices, lengths):
                         _insert(indices, lengths, i, j, length)
 
 
-@_compile
+@compiled
 def nearest_of_some(A, B, candidates, cut, own, indices, lengths):
     """Do what `nearest_of_all` does among each row's candidates, which may repeat; -1 is none.
 
@@ -132,7 +121,7 @@ def nearest_of_some(A, B, candidates, cut, own, indices, lengths):
                     _insert(indices, lengths, i, j, length)
 
 
-@_compile
+@compiled
 def nearest_of_some_shared(A, Am, B, Bm, candidates, cut, least, own, indices, lengths):
     """Do what `nearest_of_some` does, by the entries that two rows share."""
     last = indices.shape[1] - 1
@@ -147,7 +136,7 @@ def nearest_of_some_shared(A, Am, B, Bm, candidates, cut, least, own, indices, l
                     _insert(indices, lengths, i, j, length)
 
 
-@_compile
+@compiled
 def neighbor_medians(X, M, indices, out):
     """Write the median over the listed rows of every entry, zero where none has it."""
     n, k = indices.shape

@@ -7,23 +7,14 @@ the affinity towards a merged cluster is the sum of those towards its parts. Mem
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numba
 import numpy as np
+
+from frpcag.runtime.compiled import compiled
 
 EMPTY = -1
 
 
-def _compile(function: Callable) -> Callable:
-    """Compile lazily; cached on disk where a folder for it is writable, else for this process only."""
-    try:
-        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:  # numba finds no writable cache folder
-        return numba.njit(nogil=True, error_model="numpy")(function)
-
-
-@_compile
+@compiled
 def _sort(numbers, count):
     """Sort the first numbers in place, by a heap: NumPy's sort and slices take seconds to compile."""
     for end in range(2 * count - 1, 0, -1):
@@ -43,7 +34,7 @@ def _sort(numbers, count):
         numbers[i] = value
 
 
-@_compile
+@compiled
 def _slot(keys, key):
     """Return where a key is in the open hash table, or the free place where it belongs."""
     mask = np.int64(len(keys) - 1)
@@ -54,13 +45,13 @@ def _slot(keys, key):
     return place
 
 
-@_compile
+@compiled
 def _get(keys, values, key):
     place = _slot(keys, key)
     return values[place] if keys[place] == key else 0.0
 
 
-@_compile
+@compiled
 def _rehashed(keys, values, alive, m, needed):
     """Return a table without the pairs of clusters that are gone, with room for twice what is left and needed."""
     count = needed
@@ -80,7 +71,7 @@ def _rehashed(keys, values, alive, m, needed):
     return new_keys, new_values, count - needed
 
 
-@_compile
+@compiled
 def _best_partner(a, owner, size, start, length, nodes, outgoing, incoming, keys, values, m, scratch, touched):
     """Return the cluster of the largest affinity to ``a``, and the affinity; ties go to the smaller number."""
     count = 0
@@ -104,7 +95,7 @@ def _best_partner(a, owner, size, start, length, nodes, outgoing, incoming, keys
     return best, most
 
 
-@_compile
+@compiled
 def _push(heap_value, heap_a, heap_b, count, value, a, b):
     """Add an entry to the heap of largest affinities, ties by the numbers of the clusters."""
     i = count
@@ -117,7 +108,7 @@ def _push(heap_value, heap_a, heap_b, count, value, a, b):
     heap_value[i], heap_a[i], heap_b[i] = value, a, b
 
 
-@_compile
+@compiled
 def _pop(heap_value, heap_a, heap_b, count):
     """Remove the top of a heap of ``count`` entries."""
     last = count - 1
@@ -142,7 +133,7 @@ def _pop(heap_value, heap_a, heap_b, count):
     heap_value[i], heap_a[i], heap_b[i] = value, a, b
 
 
-@_compile
+@compiled
 def merge_by_degrees(owner, m, indptr, neighbors, out_weight, in_weight):
     """Merge the two clusters of the largest affinity, again and again, until no two are linked both ways.
 
@@ -370,7 +361,7 @@ def merge_by_degrees(owner, m, indptr, neighbors, out_weight, in_weight):
     return merges[:done]
 
 
-@_compile
+@compiled
 def _cleaned_heap(heap_value, heap_a, heap_b, count, alive, partner, affinity):
     """Drop entries that no longer count, and return how many are left: at most two a cluster."""
     kept = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from scipy.ndimage import maximum_filter
 
+from frpcag.runtime.compiled import compiled
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
@@ -71,15 +71,7 @@ def explain(frame: Array, mean: Array, planes: Array, moving: Array, links: Arra
     return out
 
 
-def _compile(function):
-    """Compile lazily; cached on disk where a folder for it is writable, else for this process only."""
-    try:
-        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:  # numba finds no writable cache folder
-        return numba.njit(nogil=True, error_model="numpy")(function)
-
-
-@_compile
+@compiled
 def _explain(frame, planes, moving, links, reach, out):
     near = np.empty(len(links) + 2, np.float32)  # the least distances of linked frames, sorted
     for pixel in range(out.shape[0]):

@@ -10,29 +10,13 @@ summed per tile, and the tiles do not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numba
-
 from frpcag.backends.numba.vectors import LANES, gathered_sum, transpose_block
+from frpcag.runtime.compiled import compiled_reordered as compiled
 
 # Rows per tile. A tile is transposed so that the feature gather reads whole vectors of samples.
 TILE = 64
 # Numbers that a tile of a certificate sums up.
 SUMS = 9
-
-
-# Sums may be reordered, which makes them vectors. No "nnan": missing entries are NaN in X and must stay so.
-FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
-
-
-def compiled(function: Callable) -> Callable:
-    """Compile lazily; cached on disk where a folder for it is writable, else for this process only."""
-    try:
-        return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy", cache=True)(function)
-    except RuntimeError:  # numba finds no writable cache folder
-        return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
-
 
 _sum_narrow = gathered_sum(LANES)
 _sum_wide = gathered_sum(TILE)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frpcag.backends.numba.kernels import compiled
+from frpcag.runtime.compiled import compiled_reordered as compiled
 
 
 @compiled
