@@ -332,3 +332,35 @@ def n_lost(*, unit_rows: bool = False) -> int:
         rivals = [v for name, v in found.items() if not name.startswith("FRPCAG") and name not in without_labels]
         lost += min(found[name] for name in ours if name in found) > min(rivals)
     return lost
+
+
+def new_row_means(*names: str) -> list[float]:
+    """Return the mean distance of new rows from the truth, relative to that of the training mean."""
+    rows = record("transform.json")["truth"]
+    return [mean(row[name] for row in rows) for name in names]
+
+
+def n_rows_cells() -> int:
+    """Return on how many cells of data and corruption new rows were measured."""
+    return len(record("transform.json")["truth"])
+
+
+def n_rows_won() -> int:
+    """Return in how many of them `denoise` is nearer to the truth than PCA."""
+    return sum(row["denoise"] < row["PCA"] for row in record("transform.json")["truth"])
+
+
+def row_labels(training: str) -> list[float]:
+    """Return the mean share of new rows that a classifier gets right: PCA, before, now, and without errors."""
+    rows = [row for row in record("transform.json")["labels"] if row["training rows"] == training]
+    return [mean(row[name] for row in rows) for name in ("PCA", "before", "transform", "transform, nothing wrong")]
+
+
+def first_calls() -> list[float]:
+    """Return the seconds of the first call for new rows, on USPS and ORL."""
+    return [row["first call, s"] for row in record("transform.json")["times"]["now"]]
+
+
+def rows_ms(name: str) -> list[float]:
+    """Return milliseconds for a new row in a batch, on USPS and ORL."""
+    return [row[name] for row in record("transform.json")["times"]["now"]]
