@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from figures_of_peers import *  # noqa: F403 - the pages name them
+
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 IMAGES = ("orl", "usps", "mnist", "coil20", "yale", "pie")
 

@@ -18,14 +18,13 @@ from statistics import mean, median
 from time import perf_counter
 from typing import Any
 
-from contest.contenders import Contender, Timed
+from contest.contenders import QUICK, REPEATS, Contender, Timed
 from contest.tasks import Task, shrink
 from frpcag import __version__
 from frpcag.paper.run import RECORDS, cell_key, end_with_parent, read_records, store_record
 from frpcag.runtime.atomic import atomic_file
 
 SETUP_LIMIT = 300.0  # seconds for imports, data, compilation and what a contender prepares
-QUICK, REPEATS = 0.5, 5  # a run shorter than this is repeated, and the median counts
 THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
     *("NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT"),
