@@ -12,7 +12,7 @@ from rich.table import Table
 
 from frpcag import BackgroundSeparator
 from frpcag.cli import options
-from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.errors import InputError, input_errors, printable
 from frpcag.cli.progress import Bar, collected_warnings, print_warnings
 from frpcag.cli.runs import (
     Timer,
@@ -284,7 +284,7 @@ def _print_summary(record: dict[str, Any], target: Path) -> None:
     data, fitted = record["data"], record["fitted_frames"]
     h, w, *channels = data["frame_shape"]
     kind = "colour" if channels else "grey"
-    table.add_row("clip", f"{data['file']}: {data['n_frames']} frames of {w} x {h}, {kind}, {data['dtype']}")
+    table.add_row("clip", f"{printable(data['file'])}: {data['n_frames']} frames of {w} x {h}, {kind}, {data['dtype']}")
     if fitted is None:
         table.add_row("background", f"frozen, from {record['model']}")
     else:

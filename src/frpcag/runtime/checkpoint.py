@@ -102,6 +102,8 @@ class Checkpoint:
                 f"checkpoint={self.url!r} holds a fit of other data, chunks or parameters; pass an empty folder, or "
                 "delete this one."
             )
+        if not _is_save(content, name):
+            raise ValueError(_damaged(self.url, f"{name}.json does not describe a save"))
         return Saved(content["folder"], content["step"], content["digests"], content["note"])
 
     def save(self, name: str, layout: Layout, parts: Sequence[Any], *, step: int, note: dict[str, Any]) -> Saved:
@@ -201,6 +203,20 @@ class Checkpoint:
         files, root = _open_folder(self.url)
         if files.exists(f"{root}/{folder}"):
             files.rm(f"{root}/{folder}", recursive=True)
+
+
+def _is_save(content: dict[str, Any], name: str) -> bool:
+    """Say whether a manifest has what a save has; its folder will be read, and deleted one day."""
+    folder, step, digests = (content.get(key) for key in ("folder", "step", "digests"))
+    return (
+        isinstance(folder, str)
+        and _FOLDERS.fullmatch(folder) is not None
+        and folder.startswith(f"{name}-")
+        and type(step) is int
+        and isinstance(digests, list)
+        and all(isinstance(digest, str) for digest in digests)
+        and isinstance(content.get("note"), dict)
+    )
 
 
 def _open_folder(url: str) -> tuple[Any, str]:
