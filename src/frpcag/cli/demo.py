@@ -80,9 +80,9 @@ IMPUTERS: dict[str, Callable[[Cell], Array]] = {
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the page; an earlier demo is replaced.")] = Path(
-        "frpcag-demo"
-    ),
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the page; an earlier demo is replaced.")
+    ] = Path("frpcag-demo"),
     as_json: options.Json = False,
 ) -> None:
     """Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools."""

@@ -78,6 +78,8 @@ def _with_value(error: Any) -> str:
     said: str = error.format_message()
     # Typer from 0.29 on checks with pydantic, which says the rule and not the value.
     for found in getattr(error.__cause__, "errors", list)():
+        if found["type"] == "value_error":  # ours, with the value in it
+            continue
         rule = re.sub(r"^Input should be (.*?)(, unable to parse.*)?$", r"\1", found["msg"])
         rule = rule.replace("a valid integer", "a whole number").replace("greater than or equal to", "at least")
         rule = rule.replace("less than or equal to", "at most")
@@ -95,8 +97,10 @@ def exit_code(error: BaseException) -> int:
 def error_line(error: BaseException) -> str:
     """Return the one line to show for an error."""
     if is_usage_error(error):
-        said = _with_value(error).replace("Value error, ", "").rstrip(".")
-        text = f"{said}; see frpcag --help and frpcag COMMAND --help."
+        said = _with_value(error).replace("Value error, ", "")
+        context: Any = getattr(error, "ctx", None)
+        at = context.command_path if context is not None else "frpcag"
+        text = f"{said.rstrip('.')}{'' if said.endswith('?') else '.'} See {at} --help."
     elif isinstance(error, InputError):
         text = str(error)
     elif isinstance(error, Interrupted):
