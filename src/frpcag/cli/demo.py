@@ -98,9 +98,10 @@ def demo(
         timer.lap("cleaning")
 
         def clustered(tool: str, name: str, use: Callable) -> Array:
-            """Cluster the data as given; ours, the data that the cleaner has repaired."""
-            cell = cells[name]
-            return use(cleaned[OURS][name] if tool == OURS else cell.X, len(np.unique(cell.y)))
+            """Cluster the data as given; ours with wrong cells as missing, which is what ``clean=True`` does."""
+            X, repaired = cells[name].X, cleaned[OURS][name]
+            marked = np.where(repaired == X, X, np.float32(np.nan)) if tool == OURS else X
+            return use(marked, len(np.unique(cells[name].y)))
 
         labels = _tried(bar, "clustering", CLUSTERERS, cells, clustered)
         timer.lap("clustering")
@@ -260,8 +261,9 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
             ),
             Finding(
                 "Clusters of damaged data",
-                "Samples in the wrong cluster, in %. frpcag clusters what it has repaired. Labels are used to count, "
-                "not to choose. " + where_not_first(record["clustering"]),
+                "Samples in the wrong cluster, in %. frpcag takes the cells that it finds wrong as missing "
+                "(FRPCAGClustering with clean=True). Labels are used to count, not to choose. "
+                + where_not_first(record["clustering"]),
                 record["clustering"],
             ),
             Finding(
