@@ -26,6 +26,12 @@ CLAIMS = {
     ),
     "clusters": lambda x: (
         x["errors"]["the same, told by NaN"][-1] < min(v[-1] for k, v in x["errors"].items() if "NaN" not in k) - 0.1
+        and all(
+            x["errors"]["FRPCAGClustering"][level] < x["errors"][rival][level]
+            for level in range(3)
+            for rival in ("k-means", "spectral clustering")
+        )
+        and 0.3 < x["errors"]["FRPCAGClustering"][-1] < 0.4
     ),
     "first_fit": lambda x: (
         x["distance"]["FRPCAG"] < x["distance"]["PCA"] < x["distance"]["as given"]
