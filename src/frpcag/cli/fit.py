@@ -332,7 +332,8 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
         table.add_row(f"graph of {name}", words)
     if labels is not None:
         sizes = np.bincount(labels)
-        table.add_row("clusters", f"{len(sizes)}, of {sizes.min()} to {sizes.max()} samples")
+        low, high = sizes.min(), sizes.max()
+        table.add_row("clusters", f"{len(sizes)}, of {low if low == high else f'{low} to {high}'} samples")
     table.add_row("time", seconds_in_words(record["timings"]))
     table.add_row("written to", f"{target}{'/' if not str(target).endswith('/') else ''}")
     table.add_row("", ", ".join([*record["files"], "run.json"]))
