@@ -33,6 +33,11 @@ CLAIMS = {
         )
         and 0.3 < x["errors"]["FRPCAGClustering"][-1] < 0.4
     ),
+    "faces": lambda x: (
+        x["error"]["repaired"] < 0.5 * x["error"]["robust PCA"] < 0.5 * x["error"]["as given"]
+        and x["found"] > 0.98
+        and x["untouched"] > 0.98
+    ),
     "first_fit": lambda x: (
         x["distance"]["FRPCAG"] < x["distance"]["PCA"] < x["distance"]["as given"]
         and x["on_clean"]["PCA"] < x["on_clean"]["FRPCAG"]

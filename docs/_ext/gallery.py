@@ -8,6 +8,7 @@ from pathlib import Path
 
 ORDER = (
     "first_fit",
+    "faces",
     "wrong_cells",
     "clusters",
     "missing_values",
