@@ -143,12 +143,15 @@ def wrong_cells() -> dict[str, Cell]:
 
 def missing_values() -> dict[str, Cell]:
     """Return data with missing values, with and without wrong ones among the others."""
-    digits = load_dataset("digits")
+    cells = wrong_cells()
     found = {}
-    for name, X, y in (("digits", digits.X, digits.y), ("breast cancer", *_standardised(load_breast_cancer))):
+    for name, cell, X in (
+        ("breast cancer, 30 % missing", cells[TABLE], cells[TABLE].truth),
+        ("breast cancer, 30 % missing, 5 % far off", cells[TABLE], cells[TABLE].X),
+        (GAPS, cells[SPIKES], cells[SPIKES].X),
+    ):
         gap = np.random.default_rng(SEED + 1).random(X.shape) < 0.3
-        for given, wrong in ((X, ""), (_far_off(X, y).X, ", 5 % far off")):
-            found[f"{name}, 30 % missing{wrong}"] = Cell(np.where(gap, np.float32(np.nan), given), X, gap, y)
+        found[name] = Cell(np.where(gap, np.float32(np.nan), X), cell.truth, gap, cell.y)
     return found
 
 
