@@ -131,6 +131,33 @@ def _negative_error(model, X, y=None):
     return -np.abs(model.denoise(X) - X).mean()
 
 
+COMPILE = """
+import hashlib
+import numpy as np
+from frpcag import FRPCAG
+X = np.load("X.npy")
+for metric in ("euclidean", "truncated"):
+    for rows in (X, np.where(np.abs(X) > 2, np.nan, X)):
+        model = FRPCAG(n_components=2, metric=metric).fit(rows[:100])
+        for found in (model.low_rank_, model.denoise(rows[100:])):
+            print(hashlib.sha256(found.tobytes()).hexdigest())
+"""
+
+
+def test_the_process_that_compiles_has_the_bits_of_the_next_one(tmp_path):
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "X.npy", (rng.normal(size=(130, 3)) @ rng.normal(size=(3, 40))).astype(np.float32))
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", COMPILE], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    )
+    assert list((tmp_path / "kernels").rglob("*.nbc"))
+    assert first.stdout == second.stdout
+
+
 def test_a_pickled_and_a_joblib_dumped_model_transform_alike(tmp_path):
     X = data(2, 60, 10)
     model = FRPCAG().fit(X)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from frpcag.runtime.compiled import compiled_reordered as compiled
+from frpcag.runtime.compiled import inlined
 
 # Features between two looks at whether the sum is already too large.
 CHUNK = 256
@@ -17,7 +18,7 @@ CHUNK = 256
 TILE = 64
 
 
-@compiled
+@inlined
 def _length(A, i, B, j, cut, limit):
     """Return ``sum min(|a - b|, cut)``, or some number above ``limit`` once it is known to be above."""
     p = A.shape[1]
@@ -34,7 +35,7 @@ def _length(A, i, B, j, cut, limit):
     return total
 
 
-@compiled
+@inlined
 def _shared_length(A, Am, i, B, Bm, j, cut, least):
     """Return the sum of `_length` over the entries that both rows have (weights 1 and 0), scaled up to all of them."""
     p = A.shape[1]

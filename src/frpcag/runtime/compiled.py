@@ -18,6 +18,17 @@ def compiled_reordered(function: Callable) -> Callable:
     return _compile(function, fastmath=set(REORDER))
 
 
+def inlined(function: Callable) -> Callable:
+    """Make a part of kernels with reordered sums, written into each of them.
+
+    As a function of its own it would have its sums in one order in the process that compiles it and its callers, and in
+    another one in those that read them from the disk.
+    """
+    import numba
+
+    return numba.njit(inline="always")(function)
+
+
 def _compile(function: Callable, **options) -> Callable:
     import numba
 

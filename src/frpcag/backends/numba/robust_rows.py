@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from frpcag.runtime.compiled import compiled_reordered as compiled
+from frpcag.runtime.compiled import inlined
 
 # Features that go through all parts of a step while they are in the cache.
 TILE = 64
 
 
-@compiled
+@inlined
 def _judge(z, t, finesse, narrow, q, there, wrong, right, same_share, said, w):
     """Write the probability that each of some cells is wrong, and the pull of its residual; return their sums."""
     one, zero, quarter = np.float32(1), np.float32(0), np.float32(0.25)
