@@ -11,6 +11,8 @@ import sys
 from datetime import date
 from pathlib import Path
 
+from sphinx.ext import autosummary
+
 import frpcag
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -40,6 +42,8 @@ myst_enable_extensions = ["dollarmath", "amsmath", "attrs_inline", "colon_fence"
 myst_heading_anchors = 3
 
 autosummary_generate = True
+# The first sentence of a docstring does not end at these.
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.", "Eqs.", "Sec.", "Fig.")
 autodoc_typehints = "none"  # numpydoc says types in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

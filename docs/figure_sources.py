@@ -86,6 +86,11 @@ def front(name: str) -> float:
     return record("front_page.json")[name]
 
 
+def faces(name: str) -> float:
+    """Return a figure of the faces on the front page."""
+    return record("front_faces.json")[name]
+
+
 def wrong(data: str, corruption: str, model: str = "FRPCAGClustering") -> float:
     """Return the mean clustering error of a model in one cell of the paper, in %."""
     return 100 * clusters()[data, corruption][model]

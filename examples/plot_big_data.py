@@ -4,7 +4,8 @@ Row blocks: data larger than memory
 
 Pass a Dask array as it is. Graphs, solver, certificate and factors work on row blocks: on your cluster or, without a
 client as here, one block after the other in this process. No step collects an array of the size of ``X``. The answer is
-that of NumPy, except for neighbours in other blocks that the search misses.
+that of NumPy, except for neighbours in other blocks that the search misses. This example needs Dask:
+``pip install 'frpcag[dask]'``.
 """
 
 import dask.array as da

@@ -56,6 +56,6 @@ plot_embedding(model.estimator_.embedding_, y, ax=right)
 right.set_title(f"{shares[-1]:.0%} of the pixels unknown: two components of U, true digits", fontsize=9)
 
 # %%
-# Unmarked errors of this kind are hard for every method. With few of them, k-means on the pixels is ahead on these
-# small images; with many, FRPCAGClustering is ahead, and still wrong in half of the samples. If it knows where the
-# errors are, it loses little. This is one draw of the corruption and one seed: differences of a few points are noise.
+# FRPCAGClustering is ahead with no errors, with some and with many. Unmarked errors of this kind are hard for every
+# method: with two pixels in five hit, a third of the samples are in the wrong cluster. If it knows where the errors
+# are, it loses little. This is one draw of the corruption and one seed: differences of a few points are noise.

@@ -56,6 +56,6 @@ ax.set_xlabel("mean absolute error on the missing pixels (of 16)")
 ax.legend(frameon=False)
 
 # %%
-# With 30 % missing the graph imputer is ahead of the others; with 70 % it is a little behind two of them. The graphs
+# With 30 % missing the graph imputer is ahead of the others; with 70 % it is level with two of them. The graphs
 # compare the pixels that two rows share, and with seven tenths missing these are 6 of 64 on average. Wider rows can
 # lose more: in faces with 10304 pixels 80 % may be missing (:doc:`/guide/missing`).

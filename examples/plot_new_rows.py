@@ -36,8 +36,8 @@ for name, rows in damaged.items():
     print(f"{name:>30}: {distance[name][0]:.1%} off by PCA, {distance[name][1]:.1%} by denoise")
 
 # %%
-# On clean rows PCA is nearer to the truth, because cleaning costs detail. With grossly wrong entries ``denoise`` is
-# nearer. With missing entries the two are about equal, because the mean pixel is not a gross error.
+# ``denoise`` is nearer to the truth each time: on clean rows, because 20 components lose detail; with grossly wrong
+# entries, because PCA spreads them over the row; and with missing entries, which PCA takes for the mean pixel.
 rows = damaged["a bright block over a quarter"]
 plot_image_grid(
     {

@@ -26,6 +26,17 @@ CLAIMS = {
     ),
     "clusters": lambda x: (
         x["errors"]["the same, told by NaN"][-1] < min(v[-1] for k, v in x["errors"].items() if "NaN" not in k) - 0.1
+        and all(
+            x["errors"]["FRPCAGClustering"][level] < x["errors"][rival][level]
+            for level in range(3)
+            for rival in ("k-means", "spectral clustering")
+        )
+        and 0.3 < x["errors"]["FRPCAGClustering"][-1] < 0.4
+    ),
+    "faces": lambda x: (
+        x["error"]["repaired"] < 0.5 * x["error"]["robust PCA"] < 0.5 * x["error"]["as given"]
+        and x["found"] > 0.98
+        and x["untouched"] > 0.98
     ),
     "first_fit": lambda x: (
         x["distance"]["FRPCAG"] < x["distance"]["PCA"] < x["distance"]["as given"]

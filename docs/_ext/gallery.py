@@ -8,6 +8,7 @@ from pathlib import Path
 
 ORDER = (
     "first_fit",
+    "faces",
     "wrong_cells",
     "clusters",
     "missing_values",
@@ -33,10 +34,10 @@ AXES = {
     "which_laplacian": 0,
     "pipeline": 0,
     "big_data": 0,
-    "single_cells": 2,
-    "why_it_works": 0,
 }
 INCHES, DPI = (4.0, 2.5), 180
+# Images in a row of a thumbnail, at most.
+IMAGES = 7
 MADE = "made"
 _drawn: dict[str, int] = {}
 
@@ -82,8 +83,12 @@ def draw_thumbnail(figure, number, path):
             if ax is not shown:
                 ax.remove()
         shown.set_subplotspec(figure.add_gridspec(1, 1)[0])
-        for legend in list(figure.legends):
-            legend.remove()
+    for legend in list(figure.legends):
+        legend.remove()
+    for ax in figure.axes:
+        for image in ax.images[IMAGES:]:
+            image.remove()
+            ax.set_xlim(0, ax.images[-1].get_extent()[1])
     for legend in filter(None, (ax.get_legend() for ax in figure.axes)):
         plt.setp(legend.get_texts(), fontsize=7)
     figure.set_layout_engine("constrained")

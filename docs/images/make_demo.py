@@ -1,11 +1,16 @@
-"""Draw docs/images/demo.png, the picture of the README, and print its figures: python docs/images/make_demo.py
+"""Draw docs/images/faces.png and demo.png, the pictures of the front page, and print their figures.
 
-One pixel in twenty of scikit-learn's digits is moved by five standard deviations, up or down. PCA gets the rank that is
-best for it, which only the truth can tell; RPCA and RobustGraphCleaner have their default settings. In the first row
-pixels brighter than white are red and those darker than black blue. The figures go to results/front_page.json.
+python docs/images/make_demo.py digits
+python docs/images/make_demo.py faces   # needs FRPCAG_DATA
+
+One pixel in twenty of scikit-learn's digits, or of 200 photographs of faces (AT&T Laboratories Cambridge, at half their
+size), is moved by five standard deviations, up or down. PCA gets the rank that is best for it, which only the truth can
+tell; RPCA and RobustGraphCleaner have their default settings. In the first row pixels brighter than white are red and
+those darker than black blue. The figures go to results/front_page.json and results/front_faces.json.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -20,12 +25,11 @@ from frpcag.baselines import RPCA
 from frpcag.data import load_dataset
 
 SHARE, SIZE, SEED = 0.05, 5.0, 5
-WHITE = 16.0
-RECORD = Path(__file__).resolve().parents[2] / "results" / "front_page.json"
+RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 def damaged(truth):
-    """Return the digits with wrong pixels, and where these are."""
+    """Return the images with wrong pixels, and where these are."""
     rng = np.random.default_rng(SEED)
     hit = rng.random(truth.shape) < SHARE
     X = truth.copy()
@@ -42,16 +46,17 @@ def best_pca(X, error):
     return tried[rank], rank
 
 
-def draw(rows, shape, labels, path):
-    """Draw the first image of each class, one row for each matrix."""
-    at = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]
-    figure, axes = plt.subplots(len(rows), 11, figsize=(8.2, 0.66 * len(rows)), width_ratios=[3.1, *[1] * 10])
+def draw(rows, shape, at, *, white, path):
+    """Draw the images ``at`` some places, one row for each matrix."""
+    ratio = shape[0] / shape[1]
+    size = {"figsize": (8.2, 0.66 * ratio * len(rows)), "width_ratios": [3.1, *[10 / len(at)] * len(at)]}
+    figure, axes = plt.subplots(len(rows), 1 + len(at), **size)
     figure.subplots_adjust(left=0.01, right=0.995, top=0.99, bottom=0.01, wspace=0.06, hspace=0.08)
     grey = plt.get_cmap("gray")
     looks = {
-        "grey": {"cmap": grey, "vmin": 0, "vmax": WHITE},
-        "beyond": {"cmap": grey.with_extremes(under="#2166AC", over="#B2182B"), "vmin": 0, "vmax": WHITE},
-        "signed": {"cmap": "RdBu_r", "vmin": -42, "vmax": 42},
+        "grey": {"cmap": grey, "vmin": 0, "vmax": white},
+        "beyond": {"cmap": grey.with_extremes(under="#2166AC", over="#B2182B"), "vmin": 0, "vmax": white},
+        "signed": {"cmap": "RdBu_r", "vmin": -2.625 * white, "vmax": 2.625 * white},
     }
     for line, (title, words, X, look) in zip(axes, rows, strict=True):
         line[0].text(0, 0.62, title, fontsize=10, fontweight="bold", va="center", transform=line[0].transAxes)
@@ -64,10 +69,23 @@ def draw(rows, shape, labels, path):
     figure.savefig(path, dpi=200, metadata={"Software": None})
 
 
-def main():
+def digits():
+    """Return all digits, their shape, the first of each class, and the value of white."""
+    data = load_dataset("digits")
+    return data.X.astype(np.float64), data.shape, [int(np.flatnonzero(data.y == k)[0]) for k in range(10)], 16.0
+
+
+def faces():
+    """Return the faces of 20 people at half their size, their shape, seven of these people, and the value of white."""
+    data = load_dataset("orl")
+    h, w = data.shape
+    X = data.X[:200].reshape(-1, h // 2, 2, w // 2, 2).mean(axis=(2, 4)).astype(np.float64)
+    return X.reshape(len(X), -1), X.shape[1:], list(range(0, 175, 25)), 255.0
+
+
+def main(images, picture, record):
     """Compute, print and draw."""
-    digits = load_dataset("digits")
-    truth = digits.X.astype(np.float64)
+    truth, shape, at, white = images()
     X, hit = damaged(truth)
     spread = np.linalg.norm(truth - truth.mean(axis=0))
 
@@ -87,7 +105,7 @@ def main():
         print(f"{name}: {error(A):.0f} % of the distance of the truth from its mean")
     figures = {"given": error(X), "pca": error(pca), "rpca": error(rpca), "ours": error(cleaner.cleaned_)}
     figures |= {"precision": precision, "recall": recall, "n_images": len(X)}
-    RECORD.write_text(json.dumps({name: float(value) for name, value in figures.items()}, indent=1) + "\n")
+    (RESULTS / record).write_text(json.dumps({name: float(value) for name, value in figures.items()}, indent=1) + "\n")
     rows = [
         ("as given", f"error {error(X):.0f} %", X, "beyond"),
         ("PCA", f"best rank, error {error(pca):.0f} %", pca, "grey"),
@@ -96,8 +114,13 @@ def main():
         ("repaired", f"error {error(cleaner.cleaned_):.0f} %", cleaner.cleaned_, "grey"),
         ("truth", "not seen by any of them", truth, "grey"),
     ]
-    draw(rows, digits.shape, digits.y, Path(__file__).with_name("demo.png"))
+    draw(rows, shape, at, white=white, path=Path(__file__).with_name(picture))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["digits"]:
+        main(digits, "demo.png", "front_page.json")
+    elif sys.argv[1:] == ["faces"]:
+        main(faces, "faces.png", "front_faces.json")
+    else:
+        sys.exit(__doc__)

@@ -22,14 +22,13 @@ sys.path[:0] = [str(HERE.parents[1] / "tests"), str(HERE.parents[1] / "benchmark
 
 def pictures() -> None:
     """Save screenshots of the reports of digits, faces and a video, and of the explorer."""
-    from browser import Browser
-
     from frpcag import FRPCAG
     from frpcag.cli.explore import Explorer
     from frpcag.cli.main import app
     from frpcag.data import load_dataset
     from frpcag.data.corrupt import block_occlusion
     from frpcag.report.server import ExplorerServer
+    from support.browser import Browser
 
     folder = Path(tempfile.mkdtemp())
     digits, faces, clip = (load_dataset(name) for name in ("digits", "orl", "video_hallmonitor"))

@@ -51,6 +51,14 @@ def test_image_grid_shows_nan_pixels(tmp_path):
     assert image.get_clim() == (0, 2)
 
 
+def test_image_grid_draws_pixels_beyond_the_limits_in_red_and_blue():
+    image = plot_image_grid({"X": [[-1.0, 0.0, 16.0, 17.0]]}, (2, 2), limits=(0, 16)).axes[0].images[0]
+    (r_low, _, b_low, _), (r_high, _, b_high, _) = image.to_rgba([-1.0, 17.0])
+    assert b_low > 2 * r_low
+    assert r_high > 2 * b_high
+    assert_array_equal(image.to_rgba([0.0, 16.0])[:, :3], [[0, 0, 0], [1, 1, 1]])
+
+
 def test_image_grid_draws_on_the_figure_given(digits):
     figure = plt.figure()
     assert plot_image_grid(digits, (8, 8), figure=figure) is figure

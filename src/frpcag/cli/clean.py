@@ -65,15 +65,14 @@ def clean(
             rich_help_panel=options.DATA,
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, max=2**32 - 1, help="Seed of the held-out cells.", rich_help_panel=options.SOLVER),
-    ] = 0,
+    seed: Annotated[Any, options.seed_option("Seed of the held-out cells.")] = 0,
     jobs: options.Jobs = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to write; frpcag-clean-<name of the input> by default.", rich_help_panel=options.OUTPUT
+            metavar="FOLDER",
+            help="Folder to write; frpcag-clean-<name of the input> by default.",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     overwrite: options.Overwrite = False,

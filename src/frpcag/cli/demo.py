@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from sklearn.decomposition import PCA
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.preprocessing import scale
 
-from frpcag import FRPCAGClustering, RobustGraphCleaner, RobustGraphImputer
+from frpcag import FRPCAGClustering, RobustGraphCleaner
 from frpcag.baselines import RPCA
 from frpcag.cli import options
 from frpcag.cli.errors import InputError
@@ -34,27 +34,28 @@ from frpcag.cli.runs import (
     seconds_in_words,
     write_run,
 )
-from frpcag.data import load_dataset, missing_pixels, salt_and_pepper
+from frpcag.data import block_occlusion, load_dataset
 from frpcag.evaluate import clustering_error
 
 Array = np.ndarray
 
 SEED = 0
-N_IMAGES = 12
+WHITE = 16.0
 OURS = "frpcag"
 PAGE = "demo.html"
-# Cells that the pictures show.
-SALTED, TABLE, GAPS = "digits, 10 % black or white", "table, 5 % off by 5 sd", "digits, 60 % missing"
+# Cells that the pictures show, and data with nothing wrong.
+SPIKES, TABLE, GAPS = "digits, 5 % far off", "breast cancer, 5 % far off", "digits, 30 % missing, 5 % far off"
+RIGHT = "digits, nothing wrong"
 
 
 @dataclass
 class Cell:
-    """Data and what was done to them: ``X`` as given, ``truth``, where they differ, and labels if they have any."""
+    """Data and what was done to them: ``X`` as given, ``truth``, where they differ, and labels."""
 
     X: Array
     truth: Array
     hit: Array
-    y: Array | None = None
+    y: Array
 
 
 # Tools for each job. A tool gets what users have; only best-rank PCA sees the truth, which gives its rank.
@@ -71,17 +72,17 @@ CLUSTERERS: dict[str, Callable[[Array, int], Array]] = {
     ).fit_predict(X),
     OURS: lambda X, k: FRPCAGClustering(k, random_state=SEED).fit_predict(X),
 }
-IMPUTERS: dict[str, Callable[[Array], Array]] = {
-    "mean of the column": lambda X: SimpleImputer(keep_empty_features=True).fit_transform(X),
-    "KNNImputer": lambda X: KNNImputer(keep_empty_features=True).fit_transform(X),
-    OURS: lambda X: RobustGraphImputer().fit_transform(X),
+IMPUTERS: dict[str, Callable[[Cell], Array]] = {
+    "mean of the column": lambda cell: SimpleImputer(keep_empty_features=True).fit_transform(cell.X),
+    "KNNImputer": lambda cell: KNNImputer(keep_empty_features=True).fit_transform(cell.X),
+    OURS: CLEANERS[OURS],
 }
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the page; an earlier demo is replaced.")] = Path(
-        "frpcag-demo"
-    ),
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the page; an earlier demo is replaced.")
+    ] = Path("frpcag-demo"),
     as_json: options.Json = False,
 ) -> None:
     """Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools."""
@@ -89,24 +90,29 @@ def demo(
     if output.exists() and not overwrite:
         raise InputError(f"--output={output} exists and is not the folder of a demo; pass another --output.")
     check_output(output, overwrite=overwrite)
-    cells = wrong_cells()
+    cells, gaps = wrong_cells(), missing_values()
     timer = Timer()
     with Bar(shown=not as_json) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # spectral clustering warns of graphs in several pieces
-        cleaned = _tried(bar, "cleaning", CLEANERS, cells, lambda clean, cell: clean(cell))
+        cleaned = _tried(bar, "cleaning", CLEANERS, cells, lambda _, name, use: use(cells[name]))
         timer.lap("cleaning")
-        grouped = {name: cell for name, cell in (cells | tables()).items() if cell.y is not None}
-        labels = _tried(bar, "clustering", CLUSTERERS, grouped, lambda f, cell: f(cell.X, len(np.unique(cell.y))))
+
+        def clustered(tool: str, name: str, use: Callable) -> Array:
+            """Cluster the data as given; ours with wrong cells as missing, which is what ``clean=True`` does."""
+            X, repaired = cells[name].X, cleaned[OURS][name]
+            marked = np.where(repaired == X, X, np.float32(np.nan)) if tool == OURS else X
+            return use(marked, len(np.unique(cells[name].y)))
+
+        labels = _tried(bar, "clustering", CLUSTERERS, cells, clustered)
         timer.lap("clustering")
-        gaps = missing_values()
-        filled = _tried(bar, "filling in", IMPUTERS, gaps, lambda fill, cell: fill(cell.X))
+        filled = _tried(bar, "filling in", IMPUTERS, gaps, lambda _, name, use: use(gaps[name]))
         timer.lap("filling in")
         bar.stage("drawing")
         record = {
             "command": "demo",
             "seed": SEED,
             "cleaning": _figures(cleaned, lambda name, result: _distance(result, cells[name].truth)),
-            "clustering": _figures(labels, lambda name, result: clustering_error(grouped[name].y, result)),
+            "clustering": _figures(labels, lambda name, result: clustering_error(cells[name].y, result)),
             "missing": _figures(filled, lambda name, result: _distance_at_gaps(result, gaps[name])),
             "versions": library_versions(),
         }
@@ -122,57 +128,53 @@ def demo(
 
 
 def wrong_cells() -> dict[str, Cell]:
-    """Return digits and a table with wrong cells, by what was done to them."""
-    digits, table = load_dataset("digits"), load_breast_cancer()
-    salted, hit = salt_and_pepper(digits.X, 0.1, random_state=SEED)
-    zeroed, dead = missing_pixels(digits.X, 0.25, random_state=SEED)
-    measured = scale(table.data).astype(np.float32)
-    rng = np.random.default_rng(SEED)
-    off = rng.random(measured.shape) < 0.05
-    wrong = measured + np.float32(5) * off * rng.choice(np.array([-1, 1], np.float32), measured.shape)
+    """Return digits and tables with wrong cells, by what was done to them, and digits with nothing wrong."""
+    digits = load_dataset("digits")
+    X, y = digits.X, digits.y
+    covered, block = block_occlusion(X, digits.shape, 0.25, random_state=SEED)
     return {
-        SALTED: Cell(salted, digits.X, hit, digits.y),
-        "digits, 25 % dead": Cell(zeroed, digits.X, dead, digits.y),
-        TABLE: Cell(wrong, measured, off),
+        SPIKES: _far_off(X, y),
+        "digits, a quarter covered": Cell(covered, X, block, y),
+        TABLE: _far_off(*_standardised(load_breast_cancer)),
+        "wine, 5 % far off": _far_off(*_standardised(load_wine)),
+        RIGHT: Cell(X, X, np.zeros(X.shape, bool), y),
     }
 
 
-def tables() -> dict[str, Cell]:
-    """Return data with classes and nothing wrong."""
-    found = {}
-    for name, X, y in (
-        ("digits, clean", *_data(load_dataset("digits"))),
-        ("wine", *load_wine(return_X_y=True)),
-        ("breast cancer", *load_breast_cancer(return_X_y=True)),
-    ):
-        X = X if name.startswith("digits") else scale(X).astype(np.float32)
-        found[name] = Cell(X, X, np.zeros(X.shape, bool), y)
-    return found
-
-
 def missing_values() -> dict[str, Cell]:
-    """Return digits with missing pixels."""
-    digits = load_dataset("digits")
+    """Return data with missing values, with and without wrong ones among the others."""
+    cells = wrong_cells()
     found = {}
-    for share in (0.3, 0.6):
-        hit = np.random.default_rng(SEED).random(digits.X.shape) < share
-        found[f"digits, {100 * share:.0f} % missing"] = Cell(
-            np.where(hit, np.float32(np.nan), digits.X), digits.X, hit, digits.y
-        )
+    for name, cell, X in (
+        ("breast cancer, 30 % missing", cells[TABLE], cells[TABLE].truth),
+        ("breast cancer, 30 % missing, 5 % far off", cells[TABLE], cells[TABLE].X),
+        (GAPS, cells[SPIKES], cells[SPIKES].X),
+    ):
+        gap = np.random.default_rng(SEED + 1).random(X.shape) < 0.3
+        found[name] = Cell(np.where(gap, np.float32(np.nan), X), cell.truth, gap, cell.y)
     return found
 
 
-def _data(dataset) -> tuple[Array, Array]:
-    return dataset.X, dataset.y
+def _far_off(truth: Array, y: Array) -> Cell:
+    """Return data of which one cell in twenty is five standard deviations too high or too low."""
+    rng = np.random.default_rng(SEED)
+    hit = rng.random(truth.shape) < 0.05
+    shift = 5 * truth.std() * rng.choice([-1, 1], truth.shape)
+    return Cell((truth + hit * shift).astype(np.float32), truth, hit, y)
+
+
+def _standardised(load: Callable) -> tuple[Array, Array]:
+    X, y = load(return_X_y=True)
+    return scale(X).astype(np.float32), y
 
 
 def _tried(bar: Bar, what: str, tools: dict, cells: dict[str, Cell], use: Callable) -> dict[str, dict[str, Array]]:
-    """Return the result of every tool on every cell."""
+    """Return the result of every tool on every cell: ``use(name of the tool, name of the cell, tool)``."""
     results: dict[str, dict[str, Array]] = {}
     total = len(tools) * len(cells)
     for done, (tool, name) in enumerate((tool, name) for tool in tools for name in cells):
         bar.advance(f"{what}: {tool}", done, total)
-        results.setdefault(tool, {})[name] = use(tools[tool], cells[name])
+        results.setdefault(tool, {})[name] = use(tool, name, tools[tool])
     return results
 
 
@@ -211,56 +213,70 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     from frpcag.plots import plot_cell_map, plot_image_grid
     from frpcag.report.story import Finding, render_story
 
-    show = np.arange(0, 10 * N_IMAGES, 10)
+    digits = load_dataset("digits")
+    shown = [int(np.flatnonzero(digits.y == digit)[0]) for digit in range(10)]
 
-    def images(cell: Cell, given: str, results: dict[str, Array]) -> Any:
-        rows = {given: cell.X, **results, "the truth": cell.truth}
-        figure = plt.figure(figsize=(9, 4.4), layout="constrained")
-        shown = {title: row[show] for title, row in rows.items()}
-        return plot_image_grid(shown, load_dataset("digits").shape, n_images=N_IMAGES, signed=(), figure=figure)
+    def images(rows: dict[str, Array], *, coloured: str = "") -> Any:
+        """Draw one image of each digit; in the row named ``coloured`` changes in red and blue."""
+        figure = plt.figure(figsize=(9, 1.13 * len(rows)), layout="constrained")
+        rows = {title: X[shown] for title, X in rows.items()}
+        return plot_image_grid(
+            rows, digits.shape, n_images=len(shown), signed=[coloured], limits=(0, WHITE), figure=figure
+        )
 
-    salted, gap, table = (of[name] for of, name in ((cells, SALTED), (gaps, GAPS), (cells, TABLE)))
+    def repaired(results: dict[str, dict[str, Array]], names: Sequence[str], cell: str) -> dict[str, Array]:
+        """Return what tools made of a cell; values a little beyond black and white are drawn as these."""
+        return {name: np.clip(results[name][cell], 0, WHITE) for name in names}
+
+    spikes, table = cells[SPIKES], cells[TABLE]
+    marked = "what frpcag changed: red was too bright, blue too dark"
     moved = table.X[:80] - cleaned[OURS][TABLE][:80]
-    names = list(load_breast_cancer().feature_names)
-    labels = record["clustering"]
     cell_map, ax = plt.subplots(figsize=(9, 6), layout="constrained")
-    plot_cell_map(moved, (moved != 0).astype(float), feature_names=names, ax=ax)
+    plot_cell_map(moved, (moved != 0).astype(float), feature_names=list(load_breast_cancer().feature_names), ax=ax)
+    tables_only = [name for name in cells if not name.startswith("digits")]
     return render_story(
         "What frpcag does",
-        "Wrong cells, clusters and missing values, on data that come with scikit-learn. No labels, no settings.",
+        "It finds wrong cells and repairs them, fills in missing ones, and finds the clusters. All data come with "
+        "scikit-learn. No labels, no settings.",
         [
             Finding(
                 "Wrong pixels are repaired, the others stay",
-                "Distance to the true images, in % of their spread. PCA is told its best number of components.",
-                _columns(record["cleaning"], lambda name: name != TABLE),
+                "Distance to the true images, in % of their spread. PCA is told its best number of components. "
+                "Where nothing is wrong, frpcag changes nothing.",
+                _columns(record["cleaning"], [name for name in cells if name not in tables_only]),
                 images(
-                    salted,
-                    "as given: one pixel in ten is black or white",
-                    {name: cleaned[name][SALTED] for name in ("robust PCA", OURS)},
+                    {"as given: one pixel in twenty is far too bright (red) or far too dark (blue)": spikes.X}
+                    | repaired(cleaned, ["robust PCA"], SPIKES)
+                    | {marked: spikes.X - cleaned[OURS][SPIKES]}
+                    | repaired(cleaned, [OURS], SPIKES)
+                    | {"the truth": spikes.truth},
+                    coloured=marked,
                 ),
                 "Nothing tells frpcag which pixels are wrong, or what a digit looks like.",
             ),
             Finding(
-                "So are wrong values in a table",
-                "The breast cancer table, standardised; one value in twenty is off by five standard deviations.",
-                _columns(record["cleaning"], lambda name: name == TABLE),
+                "Wrong values in tables, too",
+                "Standardised tables; one value in twenty is off by five standard deviations.",
+                _columns(record["cleaning"], tables_only),
                 cell_map,
-                "The wrong cells that were found in 80 of its rows: red where a value is too high, blue where too low.",
+                "The cells that frpcag changed in 80 rows of the breast cancer table: red where a value was too high, "
+                "blue where it was too low.",
             ),
             Finding(
-                "Clusters, also of damaged data",
-                "Samples in the wrong cluster, in %. Labels are used to count, not to choose. "
-                + where_not_first(labels),
-                labels,
+                "Clusters of damaged data",
+                "Samples in the wrong cluster, in %. frpcag takes the cells that it finds wrong as missing "
+                "(FRPCAGClustering with clean=True). Labels are used to count, not to choose. "
+                + where_not_first(record["clustering"]),
+                record["clustering"],
             ),
             Finding(
-                "Missing values are filled in",
-                "Error at the missing pixels, in % of their standard deviation.",
+                "Missing values are filled in, also where others are wrong",
+                "Error at the missing values, in % of their standard deviation. " + where_not_first(record["missing"]),
                 record["missing"],
                 images(
-                    gap,
-                    "as given: 60 % of the pixels are missing (light blue)",
-                    {name: filled[name][GAPS] for name in ("KNNImputer", OURS)},
+                    {"as given: 30 % of the pixels are missing (light blue), 5 % of the others are wrong": gaps[GAPS].X}
+                    | repaired(filled, ["KNNImputer", OURS], GAPS)
+                    | {"the truth": spikes.truth}
                 ),
                 "Pixels are missing at random; every method sees the same ones.",
             ),
@@ -286,8 +302,8 @@ def where_not_first(rows: dict[str, dict[str, float]]) -> str:
     return f"Not first: {'; '.join(told)}." if told else ""
 
 
-def _columns(rows: dict[str, dict[str, float]], wanted: Callable[[str], bool]) -> dict[str, dict[str, float]]:
-    return {tool: {name: v for name, v in values.items() if wanted(name)} for tool, values in rows.items()}
+def _columns(rows: dict[str, dict[str, float]], wanted: Sequence[str]) -> dict[str, dict[str, float]]:
+    return {tool: {name: values[name] for name in wanted} for tool, values in rows.items()}
 
 
 def _print_summary(record: dict[str, Any], output: Path) -> None:
@@ -299,7 +315,7 @@ def _print_summary(record: dict[str, Any], output: Path) -> None:
     ):
         console.print(words)
         console.print(_table(record[name]))
-        told = where_not_first(record[name])
+        told = "" if name == "cleaning" else where_not_first(record[name])  # "as given" is no tool
         console.print(f"{told}\n" if told else "")
     console.print(f"Open {output / PAGE} in a browser for the pictures ({seconds_in_words(record['timings'])}).")
 

@@ -95,7 +95,7 @@ def _with_value(error: Any) -> str:
     # Typer from 0.29 on checks with pydantic, which says the rule and not the value.
     for found in getattr(error.__cause__, "errors", list)():
         rule, is_rule = re.subn(r"^Input should be (.*?)(, unable to parse.*)?$", r"\1", found["msg"])
-        if not is_rule:  # choices are told with the value
+        if not is_rule:  # the value is told already
             continue
         rule = rule.replace("a valid integer", "a whole number").replace("greater than or equal to", "at least")
         rule = rule.replace("less than or equal to", "at most")
@@ -113,8 +113,10 @@ def exit_code(error: BaseException) -> int:
 def error_line(error: BaseException) -> str:
     """Return the one line to show for an error."""
     if is_usage_error(error):
-        said = _with_value(error).replace("Value error, ", "").rstrip(".")
-        text = f"{said}; see frpcag --help and frpcag COMMAND --help."
+        said = _with_value(error).replace("Value error, ", "")
+        context: Any = getattr(error, "ctx", None)
+        at = context.command_path if context is not None else "frpcag"
+        text = f"{said.rstrip('.')}{'' if said.endswith('?') else '.'} See {at} --help."
     elif isinstance(error, InputError):
         text = str(error)
     elif isinstance(error, Interrupted):

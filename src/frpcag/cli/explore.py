@@ -57,12 +57,15 @@ def explore(
             parser=options.parse_feature_shape, metavar="HxW", help="Rows are images of this size: show them."
         ),
     ] = None,
-    neighbors: Annotated[int, typer.Option(min=1, help="Neighbours of each node at the start.")] = 10,
+    neighbors: Annotated[int, typer.Option(min=1, metavar="N", help="Neighbours of each node at the start.")] = 10,
     metric: options.Metric = options.MetricName.euclidean,
     laplacian_kind: Annotated[
-        options.Laplacian, typer.Option("--laplacian", help="normalized for clusters; combinatorial keeps levels.")
+        options.Laplacian,
+        typer.Option(
+            "--laplacian", metavar="NAME", help="normalized, for clusters, or combinatorial, which keeps levels."
+        ),
     ] = options.Laplacian.normalized,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 picks a free port.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Where to listen; 0 picks a free port.")] = 0,
 ) -> None:
     """Serve a live report for your browser: move a slider and see the decomposition change.
 

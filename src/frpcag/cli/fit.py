@@ -97,20 +97,35 @@ def fit(
     gamma1: Annotated[Any, options.gamma_option("Weight of the sample graph.")] = "auto",
     gamma2: Annotated[Any, options.gamma_option("Weight of the feature graph.")] = "auto",
     neighbors: Annotated[
-        int, typer.Option(min=1, help="Neighbours of each node, in both graphs.", rich_help_panel=options.MODEL)
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Neighbours of each node, in both graphs.", rich_help_panel=options.MODEL
+        ),
     ] = 10,
     sample_graph: Annotated[
         options.SampleGraph,
-        typer.Option(help="How to link the samples; none drops the term.", rich_help_panel=options.MODEL),
+        typer.Option(
+            metavar="NAME",
+            help="How to link the samples: auto, exact, approximate, pynndescent, or none, which drops the term.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = options.SampleGraph.auto,
     feature_graph: Annotated[
         options.FeatureGraph,
-        typer.Option(help="How to link the features; grid is for pixels.", rich_help_panel=options.MODEL),
+        typer.Option(
+            metavar="NAME",
+            help="How to link the features: as above, or grid, for pixels.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = options.FeatureGraph.auto,
     metric: options.Metric = options.MetricName.euclidean,
     laplacian: Annotated[
         options.Laplacian,
-        typer.Option(help="normalized for clusters; combinatorial keeps levels.", rich_help_panel=options.MODEL),
+        typer.Option(
+            metavar="NAME",
+            help="normalized, for clusters, or combinatorial, which keeps levels.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = options.Laplacian.normalized,
     loss: Annotated[
         options.Loss, typer.Option(help="Loss of the data term.", rich_help_panel=options.MODEL)
@@ -124,13 +139,10 @@ def fit(
             rich_help_panel=options.SOLVER,
         ),
     ] = 1e-3,
-    max_iter: Annotated[int, typer.Option(min=1, help="Limit of steps.", rich_help_panel=options.SOLVER)] = 500,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, max=2**32 - 1, help="Seed of k-means and the approximate search.", rich_help_panel=options.SOLVER
-        ),
-    ] = 0,
+    max_iter: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Limit of steps.", rich_help_panel=options.SOLVER)
+    ] = 500,
+    seed: Annotated[Any, options.seed_option("Seed of k-means and the approximate search.")] = 0,
     jobs: options.Jobs = None,
     backend: Annotated[
         options.BackendName, typer.Option(help="What computes the steps.", rich_help_panel=options.SOLVER)
@@ -320,7 +332,8 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
         table.add_row(f"graph of {name}", words)
     if labels is not None:
         sizes = np.bincount(labels)
-        table.add_row("clusters", f"{len(sizes)}, of {sizes.min()} to {sizes.max()} samples")
+        low, high = sizes.min(), sizes.max()
+        table.add_row("clusters", f"{len(sizes)}, of {low if low == high else f'{low} to {high}'} samples")
     table.add_row("time", seconds_in_words(record["timings"]))
     table.add_row("written to", f"{target}{'/' if not str(target).endswith('/') else ''}")
     table.add_row("", ", ".join([*record["files"], "run.json"]))

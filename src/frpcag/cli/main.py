@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import frpcag
 from frpcag.cli.errors import Interrupted, error_line, exit_code
@@ -34,7 +34,23 @@ COMMANDS = {
 DEBUG = "--debug"
 
 
-class Commands(TyperGroup):
+class PlainFlags:
+    """A command whose flags are listed without a type: Typer from 0.29 on calls each of them ``<bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return found
+
+
+class Command(PlainFlags, TyperCommand):
+    """One command."""
+
+
+class Commands(PlainFlags, TyperGroup):
     """Commands that are imported when they are called; errors are one line on stderr, with ``--debug`` a traceback."""
 
     def resolve_command(self, ctx, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -70,7 +86,7 @@ class Commands(TyperGroup):
 def load_command(name: str) -> Any:
     """Return a command with all its options."""
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name)(getattr(import_module(f"frpcag.cli.{name}"), name))
+    alone.command(name, cls=Command)(getattr(import_module(f"frpcag.cli.{name}"), name))
     return typer.main.get_command(alone)
 
 

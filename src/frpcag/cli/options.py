@@ -98,6 +98,12 @@ def parse_jobs(text: str | int) -> int:
     return int(_number(text, "a whole number other than 0; -1 is all cores", lambda x: x != 0 and x == int(x)))
 
 
+def parse_seed(text: str | int) -> int:
+    """Return a whole number that NumPy takes as a seed."""
+    rule = f"a whole number from 0 to {2**32 - 1}"
+    return int(_number(text, rule, lambda x: 0 <= x < 2**32 and x == int(x)))
+
+
 def parse_delimiter(text: str) -> str:
     """Return one character; the words tab and space stand for theirs."""
     return {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
@@ -123,9 +129,14 @@ def check_feature_shape(feature_shape: tuple[int, int] | None, n_features: int, 
         )
 
 
-File = Annotated[Path, typer.Argument(help="csv, tsv, parquet, h5ad, npy, npz, mat or h5; samples in rows.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="csv, tsv, parquet, h5ad, npy, npz, mat or h5; samples in rows.")
+]
 Key = Annotated[
-    str | None, typer.Option(help="Name of the array, if an npz, mat or h5 file holds several.", rich_help_panel=DATA)
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Name of the array, if an npz, mat or h5 file holds several.", rich_help_panel=DATA
+    ),
 ]
 # How a table is read; frpcag.cli.tables.read_input takes all of them.
 Columns = Annotated[
@@ -157,7 +168,9 @@ Encoding = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(help="Folder to write; frpcag-run-<name of the input> by default.", rich_help_panel=OUTPUT),
+    typer.Option(
+        metavar="FOLDER", help="Folder to write; frpcag-run-<name of the input> by default.", rich_help_panel=OUTPUT
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run.", rich_help_panel=OUTPUT)]
 Quiet = Annotated[
@@ -172,10 +185,17 @@ Jobs = Annotated[
 Metric = Annotated[
     MetricName,
     typer.Option(
-        help="Distance between samples; l1 and truncated resist gross errors, auto takes the best predictor.",
+        metavar="NAME",
+        help="Distance between samples: euclidean; l1 or truncated, which resist gross errors; auto takes the one "
+        "that predicts best.",
         rich_help_panel=MODEL,
     ),
 ]
+
+
+def seed_option(help: str) -> Any:
+    """Return the option of a seed."""
+    return typer.Option(parser=parse_seed, metavar="N", help=help, rich_help_panel=SOLVER)
 
 
 def gamma_option(help: str) -> Any:

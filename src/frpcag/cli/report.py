@@ -28,9 +28,11 @@ _OPTIONAL = ("embedding", "singular_values", "components", "labels")
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A folder that frpcag fit or frpcag video has written.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A folder that frpcag fit or frpcag video has written.")
+    ],
     output: Annotated[
-        Path | None, typer.Option(help=f"The page to write; {PAGE} in the run folder by default.")
+        Path | None, typer.Option(metavar="FILE", help=f"The page to write; {PAGE} in the run folder by default.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:

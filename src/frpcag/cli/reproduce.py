@@ -23,10 +23,11 @@ RESULTS_PAGE = "RESULTS.md"
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help=f"Any of {', '.join(EXPERIMENTS)}; all of them by default."),
+        typer.Argument(metavar="NAME", help=f"Any of {', '.join(EXPERIMENTS)}; all of them by default."),
     ] = None,
     output: Annotated[
-        Path, typer.Option(help="Folder of records, tables and figures; a run resumes where it stopped.")
+        Path,
+        typer.Option(metavar="FOLDER", help="Folder of records, tables and figures; a run resumes where it stopped."),
     ] = Path("frpcag-reproduce"),
     jobs: Annotated[
         int | None, typer.Option(parser=options.parse_jobs, help="Processes; all cores by default.", metavar="N")

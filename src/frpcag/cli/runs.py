@@ -180,9 +180,9 @@ def percent(share: float) -> str:
 
 
 def seconds_in_words(timings: dict[str, float]) -> str:
-    """Return seconds per stage and their sum."""
-    stages = ", ".join(f"{stage.replace('_', ' ')} {seconds:.2f}" for stage, seconds in timings.items())
-    return f"{sum(timings.values()):.1f} s ({stages})"
+    """Return the sum of the seconds, and the stages that took a hundredth or more."""
+    stages = ", ".join(f"{stage.replace('_', ' ')} {s:.2f}" for stage, s in timings.items() if s >= 0.005)
+    return f"{sum(timings.values()):.1f} s" + (f" ({stages})" if stages else "")
 
 
 class Timer:

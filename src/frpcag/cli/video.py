@@ -37,18 +37,22 @@ _CLIP = "The clip"
 
 # More frames than this do not make a better background.
 FIT_FRAMES = 1000
-_OUTPUTS, _LIVE = "Outputs", "Live"
+_LIVE = "Live"
 
 
 def video(
     source: Annotated[
         str | None,
-        typer.Argument(help="A video file, a folder of images, an npy or npz file, or the address of a stream."),
+        typer.Argument(
+            metavar="SOURCE", help="A video file, a folder of images, an npy or npz file, or the address of a stream."
+        ),
     ] = None,
     max_frames: Annotated[
-        int | None, typer.Option(min=2, help="End after this many frames.", rich_help_panel=_CLIP)
+        int | None, typer.Option(min=2, metavar="N", help="End after this many frames.", rich_help_panel=_CLIP)
     ] = None,
-    every: Annotated[int, typer.Option(min=1, help="Take every Nth frame.", rich_help_panel=_CLIP)] = 1,
+    every: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Keep one frame in every N.", rich_help_panel=_CLIP)
+    ] = 1,
     resize: Annotated[
         Any,
         typer.Option(
@@ -65,39 +69,52 @@ def video(
         int,
         typer.Option(
             min=2,
-            help="Frames to learn from at most, spread over the clip; the others follow.",
+            metavar="N",
+            help="Learn from at most N frames, spread over the clip.",
             rich_help_panel=options.MODEL,
         ),
     ] = FIT_FRAMES,
-    threshold: Annotated[Any, options.gamma_option("Noise levels from which on a pixel is foreground.")] = "auto",
+    threshold: Annotated[Any, options.gamma_option("A pixel is foreground from this many noise levels on.")] = "auto",
     model: Annotated[
         Path | None,
-        typer.Option(help="A separator.npz of an earlier run: its background, frozen.", rich_help_panel=options.MODEL),
+        typer.Option(
+            metavar="FILE",
+            help="separator.npz of an earlier run: use its background, learn nothing.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = None,
     max_memory: Annotated[
         float,
-        typer.Option(min=0.01, help="Gigabytes the fit may take: fewer frames then.", rich_help_panel=options.MODEL),
+        typer.Option(
+            min=0.01,
+            metavar="X",
+            help="Gigabytes that the fit may take; it learns from fewer frames if needed.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = 4.0,
     masks: Annotated[
-        bool, typer.Option("--masks", help="Also write each mask as PNG, in masks/.", rich_help_panel=_OUTPUTS)
+        bool, typer.Option("--masks", help="Also write each mask as PNG, in masks/.", rich_help_panel=options.OUTPUT)
     ] = False,
     side_by_side: Annotated[
         bool,
         typer.Option(
             "--side-by-side/--no-side-by-side",
             help="Write clip, background and mask beside each other; reports show it.",
-            rich_help_panel=_OUTPUTS,
+            rich_help_panel=options.OUTPUT,
         ),
     ] = True,
     camera: Annotated[
-        int | None, typer.Option(min=0, help="Watch this camera instead of a clip.", rich_help_panel=_LIVE)
+        int | None, typer.Option(min=0, metavar="N", help="Watch this camera instead of a clip.", rich_help_panel=_LIVE)
     ] = None,
     live: Annotated[
         bool,
         typer.Option("--live", help="Show the source as a live page instead of writing files.", rich_help_panel=_LIVE),
     ] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the live page, on this machine only.", rich_help_panel=_LIVE)
+        int,
+        typer.Option(
+            min=0, max=65535, metavar="N", help="Port of the live page, on this machine only.", rich_help_panel=_LIVE
+        ),
     ] = 8421,
     jobs: options.Jobs = None,
     output: options.Output = None,

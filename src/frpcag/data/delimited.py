@@ -82,7 +82,7 @@ def read_delimited(
         delimiter = delimiter or _delimiter(path, encoding, numbers)
         head = [cells for _, cells in islice(_rows(path, delimiter, encoding), _LOOKED_AT)]
         if not head:
-            raise ValueError(f"{path} holds no text but white space; write it again.")
+            raise ValueError(f"{path} holds no text but white space; check that it was saved completely.")
         names = [cell.strip() for cell in head[0]] if _is_header(head, numbers) else None
         if names is not None and len(head) == 1:
             raise ValueError(f"{path} holds a line of names ({', '.join(names)}) but no rows; add rows.")
@@ -109,7 +109,7 @@ def _delimiter(path: Path, encoding: str, numbers: NumberFormat) -> str:
     with path.open(encoding=encoding, newline="") as file:
         head = list(islice((line for line in file if line.strip()), _LOOKED_AT))
     if not head:
-        raise ValueError(f"{path} holds no text but white space; write it again.")
+        raise ValueError(f"{path} holds no text but white space; check that it was saved completely.")
     choices = _DELIMITERS.replace(numbers.decimal, "")
     best = max(choices, key=lambda choice: len(next(csv.reader(head[:1], delimiter=choice))))
     if best not in head[0]:

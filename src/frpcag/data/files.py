@@ -102,7 +102,7 @@ def check_path(path: Path, more: tuple[str, ...] = ()) -> None:
             "for example with numpy.save."
         )
     if path.is_file() and path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty; write it again.")
+        raise ValueError(f"{path} is empty; check that it was saved completely.")
 
 
 def _check_kind(dtype: np.dtype, path: Path) -> None:
@@ -122,7 +122,9 @@ def _check_matrix(X: Array, path: Path) -> Array:
             "X.reshape(n_samples, -1)."
         )
     if X.size == 0:
-        raise ValueError(f"{path} holds a matrix of shape {X.shape}, without entries; write it again.")
+        raise ValueError(
+            f"{path} holds a matrix of shape {X.shape}, without entries; check that it was saved completely."
+        )
     return X
 
 
@@ -134,7 +136,7 @@ def _choose(path: Path, key: str | None, names: list[str]) -> str:
             raise ValueError(f"key={key!r} is not in {path}; pass one of {listed or '(it holds no array)'}.")
         return key
     if not names:
-        raise ValueError(f"{path} holds no array; write it again.")
+        raise ValueError(f"{path} holds no array; check that it was saved completely.")
     if len(names) > 1:
         raise ValueError(f"{path} holds several arrays; pass key, one of {listed}.")
     return names[0]

@@ -98,7 +98,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     rules_ : object
         What the fit learnt, to judge new rows.
     sample_indices_ : ndarray of shape (n_samples,)
-        Rows of a Dask array that were fitted, which the results above are of.
+        For a Dask array: the rows that were fitted. The results above describe these.
 
     Notes
     -----

@@ -67,24 +67,24 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters; "auto" looks for it between 2 and 100: where the spectrum of the neighbour graph has a gap
-        and parts of the samples agree. It is a guess: look at ``counts_`` with
+        Number of clusters; "auto" tries 2 to 100, and looks for a gap in the spectrum of the neighbour graph and for a
+        number at which parts of the samples are grouped as all of them are. It is a guess: look at ``counts_`` with
         :func:`frpcag.plots.plot_cluster_counts`.
     estimator : FRPCAG or CompressiveFRPCAG, optional
         The model that cleans the data; by default ``FRPCAG(metric="auto")``, with ``scale=True`` where the columns
         have mixed units. With a :class:`CompressiveFRPCAG` a sample of the rows is cleaned and labelled, and the labels
         are carried over to the others.
     assign : {"auto", "linkage", "spectral", "kmeans", "components"}, default="auto"
-        "auto" tries several labels and takes one. With 100 features or more it links the whitened components of the
-        clean data, one to three for each cluster, and takes the labels that agree best with the others. With fewer
-        features it labels the data as given, or the clean data where a twentieth or more is missing, by linkage,
+        "auto" labels in several ways and keeps one result. With 100 features or more it links the whitened components
+        of the clean data, one to three for each cluster, and takes the labels that agree best with the others. With
+        fewer features it labels the data as given, or the clean data where a twentieth or more is missing, by linkage,
         spectral clustering and k-means, and takes the smallest normalised cut. "linkage" is graph degree linkage of the
         same points, once; "spectral" clusters the graph of the clean data; "kmeans" runs k-means on the clean data, as
         the paper does; "components" runs it on the ``n_components`` principal components ``W``.
     clean : bool, default=False
         Whether cells that :class:`RobustGraphCleaner` finds wrong count as missing. For wrong values that differ from
-        each other, such as spikes; one value that overwrote many cells is found without it. Takes four to seven times
-        as long.
+        each other, such as spikes; one value that overwrote many cells is found without it. Takes two to nine times as
+        long.
     n_init : int, default=10
         Starts of k-means; the best is kept.
     random_state : int, RandomState or None
@@ -114,13 +114,13 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     missing_share_ : float
         Share of the cells that were taken as missing: NaN as given, overwritten with one value, or found wrong.
     sample_indices_ : ndarray of shape (n_labelled,)
-        Of a Dask array: the rows that were labelled on the client, at most 50,000; all others have the label of the
-        nearest of them. ``affinity_``, ``candidates_`` and ``missing_share_`` are of these rows.
+        For a Dask array: the rows that were labelled on the client, at most 50,000; all others have the label of the
+        nearest of them. ``affinity_``, ``candidates_`` and ``missing_share_`` describe these rows.
 
     Notes
     -----
-    A value that overwrote cells, here and there or in patches, tells nothing of them: except for "kmeans" and
-    "components", such cells are found and taken as missing. Rows that are equal get one label.
+    If one value overwrote cells, scattered or in patches, these cells are found and count as missing, except with
+    "kmeans" and "components". Equal rows get one label.
 
     Examples
     --------

@@ -47,9 +47,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         B ("exact", "approximate") and C ("approximate", "approximate").
     metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
         What makes samples neighbours. "l1" (the sum of absolute differences) and "truncated" (each difference counts up
-        to twice the mean absolute deviation) keep gross errors from choosing them; "auto" takes the metric whose
-        neighbours predict the entries best, without labels. New rows find their neighbours by the same metric. A graph
-        that is given keeps its edges, and the feature graph is Euclidean.
+        to twice the mean absolute deviation) keep gross errors from deciding which samples these are; "auto" takes the
+        metric whose neighbours predict the entries best, without labels. New rows find their neighbours by the same
+        metric. A given graph keeps its edges; the feature graph is always Euclidean.
     sigma : "auto" or float, default="auto"
         Width of the Gaussian edge weights; "auto" is the mean distance of connected nodes.
     laplacian : {"normalized", "combinatorial"}, default="normalized"
@@ -61,12 +61,12 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
     center, scale : bool, default=True and False
         Subtract the mean of each feature; divide by its standard deviation.
     nonnegative : bool, default=False
-        Keep the clean part at or above zero, as counts and their logarithms are; ``X`` must be. The problem is then
-        solved without subtracting the mean; ``embedding_`` is still taken about the mean of ``low_rank_``.
+        Keep the clean part at or above zero, for counts and their logarithms; ``X`` must not be negative. The problem
+        is then solved without subtracting the mean; ``embedding_`` is still taken about the mean of ``low_rank_``.
     n_refine : int or "auto", default=0
-        How often at most the graphs are rebuilt from ``U`` and the problem solved again; it ends early when the sample
-        graph keeps nine tenths of its edges. "auto" refines once, and only if ``U`` keeps fewer than half of the edges
-        of ``X``: the graph of ``X`` was then mostly noise. On clean data refinement blurs.
+        How often, at most, the graphs are rebuilt from ``U`` and the problem is solved again. It ends early if the
+        sample graph keeps nine tenths of its edges. "auto" refines once, and only if ``U`` keeps fewer than half of the
+        edges of ``X``: the graph of ``X`` was then mostly noise. On clean data refinement blurs.
     tol : float, default=1e-3
         Tolerance of ``stop``.
     max_iter : int, default=500
@@ -206,9 +206,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         ----------
         X : array-like, sparse matrix, torch tensor or Dask array of shape (n_samples, n_features)
             The data. float32 stays float32; other types become float64. NaN is missing: such entries have no data term,
-            distances are taken over what two samples or features have in common, and ``low_rank_`` predicts them. Of a
-            tensor, all results are tensors on its device; of a Dask array, those of its size are Dask arrays. With
-            ``backend="dask"`` also a zarr or HDF5 array, a memory map, or the path of a ``.npy`` or ``.zarr``.
+            distances use the entries that two samples or features share, and ``low_rank_`` predicts them. For a tensor,
+            all results are tensors on its device; for a Dask array, results of its size are Dask arrays.
+            ``backend="dask"`` also takes a zarr or HDF5 array, a memory map, or the path of a ``.npy`` or ``.zarr``.
         y : None
             Ignored.
 

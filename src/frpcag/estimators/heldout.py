@@ -130,11 +130,11 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     """FRPCAG with gammas chosen without labels: those that predict held-out entries best.
 
     A share of the observed entries is hidden. Graphs are built without them, and the problem is solved for each pair
-    of gammas, each from the last solution. The pair with the smallest mean absolute error on the hidden entries is
-    then used on all data. The error is absolute because hidden entries may themselves be corrupted. This choice is
-    meant for missing values. For unmarked gross errors, and for clusters, which need more smoothing than prediction,
-    start with the automatic gammas of :class:`FRPCAG`. Of a Dask array 20,000 rows at most choose the multiples of the
-    scale-free gammas, on the client; all rows are fitted with these.
+    of gammas, each starting from the solution before. The pair with the smallest mean absolute error on the hidden
+    entries is then used on all data. The error is absolute because hidden entries may themselves be corrupted. This
+    choice is meant for missing values. For unmarked gross errors, and for clusters, which need more smoothing than
+    prediction, start with the automatic gammas of :class:`FRPCAG`. For a Dask array, at most 20,000 rows, on the
+    client, choose the multiples of the scale-free gammas; all rows are fitted with these.
 
     Parameters
     ----------

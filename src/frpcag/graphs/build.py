@@ -104,9 +104,9 @@ def build_graph(
     laplacian : {"normalized", "combinatorial"}, default="normalized"
         ``I - D^-1/2 A D^-1/2``, or ``D - A`` for data whose level matters, such as brightness.
     feature_shape : (height, width), optional
-        Of the grid; pixels are the nodes row by row.
+        Size of the grid; its pixels are the nodes, row by row.
     random_state : int, RandomState or None, default=None
-        For approximate search. An int gives the same graph in every call, with any ``n_jobs``.
+        Seed of the approximate search. An int gives the same graph in every call, with any ``n_jobs``.
     n_jobs : int, optional
         Number of threads; None is all cores.
 

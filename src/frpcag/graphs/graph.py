@@ -34,8 +34,7 @@ class Graph:
     normalized : bool
         Whether the Laplacian is the normalised one, not the combinatorial.
     metric : str or None
-        Of the distances by which neighbours were found: "euclidean", "l1" or "truncated"; None for a graph whose edges
-        were given.
+        Of the distances between neighbours: "euclidean", "l1" or "truncated"; None for a graph whose edges were given.
 
     Examples
     --------

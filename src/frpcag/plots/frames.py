@@ -23,6 +23,7 @@ def plot_image_grid(
     *,
     n_images: int = 8,
     signed: Collection[str] = ("S",),
+    limits: tuple[float, float] | None = None,
     figure: FigureBase | None = None,
 ) -> FigureBase:
     """Draw the first images of several matrices, each matrix as one row of images with a title.
@@ -38,6 +39,8 @@ def plot_image_grid(
     signed : collection of str, default=("S",)
         Titles of rows drawn with zero in white, negative in blue and positive in red, up to the 99th percentile of
         their sizes. The other rows share one grey scale, so that you can compare them.
+    limits : tuple of float (black, white), optional
+        Range of the grey scale; pixels below it are drawn blue, pixels above it red. By default all values that occur.
     figure : Figure, SubFigure or None, default=None
         Where to draw; a new one by default.
 
@@ -67,7 +70,7 @@ def plot_image_grid(
         layout = ConstrainedLayoutEngine(h_pad=0.02, hspace=0)
         figure = plt.figure(figsize=(COLUMN_WIDTH, row_height * len(images)), layout=layout)
     grey = [stack for name, stack in images.items() if name not in signed]
-    low, high = _limits(np.concatenate([stack.ravel() for stack in grey])) if grey else (0.0, 1.0)
+    low, high = limits or (_limits(np.concatenate([stack.ravel() for stack in grey])) if grey else (0.0, 1.0))
     axes = figure.subplots(len(images), 1, squeeze=False)[:, 0]
     for ax, (name, stack) in zip(axes, images.items(), strict=True):
         if name in signed:
@@ -218,6 +221,10 @@ def _robust_limit(values: np.ndarray) -> float:
     return float(np.percentile(sizes, 99)) if sizes.size else 1.0
 
 
+# Colours of grey pixels that the grey scale does not reach.
+_BEYOND: dict[str, dict[str, str]] = {"gray": {"under": "#2166AC", "over": "#B2182B"}, "RdBu_r": {}}
+
+
 def _draw_row(ax: Axes, stack: np.ndarray, *, cmap: str, vmin: float, vmax: float) -> None:
     """Draw images beside each other, a little apart, in the coordinates of one Axes."""
     n, h, w = stack.shape
@@ -226,7 +233,7 @@ def _draw_row(ax: Axes, stack: np.ndarray, *, cmap: str, vmin: float, vmax: floa
         left = number * (w + gap)
         drawn = ax.imshow(
             image,
-            cmap=plt.get_cmap(cmap).with_extremes(bad="#9FD3F0"),
+            cmap=plt.get_cmap(cmap).with_extremes(bad="#9FD3F0", **_BEYOND[cmap]),
             vmin=vmin,
             vmax=vmax,
             extent=(left, left + w, h, 0),

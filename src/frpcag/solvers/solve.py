@@ -48,7 +48,7 @@ def solve(
     solver : {"fista"}, default="fista"
         One of ``SOLVERS``.
     tol : float, default=1e-3
-        Belongs to ``stop``.
+        Tolerance of ``stop``.
     max_iter : int, default=500
         Limit of steps; reaching it warns with the gap reached.
     stop : {"gap", "change"}, default="gap"

@@ -48,7 +48,7 @@ _BLOCK, _FEW = 16, 8
 class BackgroundSeparator(SavedModel, BaseEstimator):
     """Background and foreground of a video from a fixed camera (Shahid et al. 2016, "Static background separation").
 
-    Every frame is linked to the frames it resembles, those near it in time left out; the background ``U`` minimises
+    Every frame is linked to the frames that it resembles, except those near it in time. The background ``U`` minimises
     ``sum |X - U| + gamma1 tr(U' L1 U)`` over the frames ``X``, one pixel a column. What is left, ``S = X - U``, is the
     foreground, and where it stands out from the noise of the clip it makes the mask.
 
@@ -89,10 +89,10 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
     frame_graph_ : Graph
         The frames and their links.
     references_ : ndarray of shape (n_references, h, w) or (n_references, h, w, 3)
-        Backgrounds that new frames are compared with: as few as cover those of the clip, at most 64, each the mean of
-        the ones like it; float16 where that holds the values.
+        Backgrounds that new frames are compared with, at most 64. Each is the mean of backgrounds of the clip that look
+        alike; float16 where that holds the values.
     drift_ : ndarray of shape (h, w) or (h, w, 3)
-        What :meth:`partial_fit` has added to all of them since.
+        What :meth:`partial_fit` has added to all references.
     n_iter_, duality_gap_ : int and float
         Solver steps and relative duality gap; the largest of the channels.
     frame_shape_ : tuple
