@@ -22,7 +22,7 @@ Array = np.ndarray
 
 # Without a pixel graph each pixel is a problem of its own. Blocks of about this many entries stay in the cache over all
 # steps; they are whole vectors of pixels.
-_ENTRIES, _VECTOR = 1 << 20, 64
+_ENTRIES, _VECTOR = 1 << 19, 64
 # Frames that tell the level of a pixel.
 _LEVEL_FRAMES = 51
 # Backends of one processor; others take all pixels at once.

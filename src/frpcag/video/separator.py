@@ -38,7 +38,7 @@ MOST_NEIGHBORS = 20
 LEAST_NOISE = 1.5 / 255
 NOISE_PIXELS = 3000  # that the first estimate of the noise looks at
 # What a fit holds for each entry of the frames at its peak; measured by benchmarks/video.py.
-BYTES_PER_ENTRY = 56
+BYTES_PER_ENTRY = 40
 _FEW = 8  # frames that a thread takes at a time
 
 
@@ -100,7 +100,7 @@ class BackgroundSeparator(FrozenBackground, SavedModel, BaseEstimator):
     -----
     Colour is solved channel by channel on the graph of the grey frames. The Laplacian is the combinatorial one,
     which keeps levels, over the mean degree, with binary weights. Departures from the paper: no pixel graph, links
-    that skip near frames. A fit holds some 56 bytes for each entry of the frames. ``save`` leaves out what is
+    that skip near frames. A fit holds some 40 bytes for each entry of the frames. ``save`` leaves out what is
     of the clip alone: ``background_``, ``foreground_``, ``mask_`` and ``frame_graph_``.
 
     Examples
