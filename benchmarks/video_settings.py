@@ -52,11 +52,11 @@ SCORE_SETTINGS = [
 LEVELS = np.arange(6.0, 14.1, 0.5)
 
 
-# Of what linked frames explain.
+# Of what linked frames explain; beyond a reach of 1e9 that is nothing.
 MOVING_SETTINGS = [
     {},
     *({"SEEN": value} for value in (0.1, 0.3, 0.4)),
-    *({"REACH": value} for value in (1.0, 3.0)),
+    *({"REACH": value} for value in (1.0, 3.0, 1e9)),
     *({"RIM": value} for value in (0, 1, 4)),
 ]
 
@@ -148,8 +148,8 @@ CHOICES = {
     "gamma1 half": {"TIGHTNESS": 0.2},
     "gamma1 double": {"TIGHTNESS": 0.8},
     "people not left out of the second solve": {"threshold": 1e6},
-    "15 steps": {"max_iter": 15},
-    "60 steps": {"max_iter": 60},
+    "30 steps": {"max_iter": 30},
+    "200 steps": {"max_iter": 200},
     "what stands still not looked for": {"FREE_SHARE": 2.0, "STANDS": 2.0},
     "half as much standing": {"STANDS": 0.2},
     "noise of a third of that at least": {"LEAST_NOISE": 0.5 / 255},
