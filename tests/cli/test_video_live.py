@@ -180,9 +180,25 @@ def test_a_stream_that_breaks_off_ends_the_view_with_one_line(frpcag, working_fo
 
 
 def test_a_camera_that_is_not_there_is_one_line(frpcag):
-    result = frpcag("video", "--camera", 97, "--port", 0, "--quiet")
+    result = frpcag("video", "--camera", 97, "--port", 0)
     assert result.exit_code == 2
     assert "cannot be read as video" in result.stderr
+    assert "check the number of the camera" in result.stderr
+    assert result.stdout == ""  # no page to look at
+
+
+def test_a_stream_that_is_not_there_says_what_to_check(frpcag):
+    result = frpcag("video", "rtsp://127.0.0.1:1/none", "--port", 0)
+    assert result.exit_code == 2
+    assert "check the address" in result.stderr
+
+
+def test_a_stream_of_another_size_than_the_model_says_how_to_resize_it(frpcag, working_folder):
+    BackgroundSeparator().fit(walk(8)).save("model.npz")
+    np.save("large.npy", np.zeros((3, 40, 50), np.uint8))
+    result = frpcag("video", "large.npy", "--live", "--port", 0, "--model", "model.npz")
+    assert result.exit_code == 2
+    assert "pass --resize 48x32" in result.stderr
 
 
 def test_neither_clip_nor_camera_is_refused(frpcag):

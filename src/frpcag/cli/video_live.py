@@ -14,7 +14,7 @@ import typer
 
 from frpcag import BackgroundSeparator
 from frpcag.cli.errors import InputError
-from frpcag.cli.video_outputs import grey_range, to_bytes
+from frpcag.cli.video_outputs import check_size, grey_range, to_bytes
 from frpcag.runtime.local_server import LocalHandler, LocalServer
 from frpcag.video.boxes import boxes_of, draw_boxes
 from frpcag.video.decode import decode_video, import_av, import_pillow
@@ -180,10 +180,15 @@ def serve(
     thread.start()
     if not quiet:
         typer.echo(f"live picture at {server.address} (Ctrl-C ends it)")
+    name = source if camera is None else f"camera {camera}"
     try:
         for number, frame in enumerate(_frames(source, camera, resize, color)):
             if max_frames is not None and number >= max_frames:
                 break
+            if number == 0 and model is not None:
+                check_size(separator, frame.shape, str(name), model.name)
+            if number == 0 and not quiet:
+                typer.echo(f"live picture at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends it)")
             view.show(frame)
     except KeyboardInterrupt:
         pass
