@@ -21,7 +21,7 @@ from frpcag.runtime.tasks import Layout
 Array = np.ndarray
 
 # Of the files; what another version has written is refused.
-_VERSION = 3
+_VERSION = 4
 _OWNER = "owner"
 _FOLDERS = re.compile(r"(prepared|step|clean)-[0-9]{6}-[0-9a-f]{8}")
 
@@ -80,6 +80,15 @@ class Checkpoint:
             name = path.rstrip("/").rsplit("/", 1)[-1]
             if _FOLDERS.fullmatch(name) and name not in kept:
                 self._drop(name)
+
+    def within(self, name: str, mark: Any) -> Checkpoint:
+        """Return a checkpoint of this fit in a folder inside, its own; what another ``mark`` has left there goes."""
+        inner = Checkpoint(f"{self.url}/{name}", content_digest([self.fit, mark]))
+        found = inner._read_json("prepared")
+        if found is not None and found["fit"] != inner.fit:
+            self._drop(name)
+        inner.claim()
+        return inner
 
     def saved(self, name: str) -> Saved | None:
         """Return the last complete save of a name; None if there is none.
