@@ -119,11 +119,14 @@ def leave_one_out(name: str, settings: list[dict], rows_of) -> None:
     save(settings={**saved().get("settings", {}), name: found})
     best = np.array([[row["best"] for row in found[clip]] for clip in CLIPS])
     levels = np.array([[row["f1"] for row in found[clip]] for clip in CLIPS])
-    chosen, columns = held_out(best), ("setting", "best", "as_built", "level", "auto")
+    chosen, of_seven = held_out(best), held_out(levels[:, 0])
+    columns = ("setting", "best", "level", "auto", "as_built", "level_as_built", "auto_as_built")
     out = {
         "setting": [settings[which] for which in chosen],
         "best": best[range(len(CLIPS)), chosen].tolist(),
         "as_built": best[:, 0].tolist(),
+        "level_as_built": LEVELS[of_seven].tolist(),
+        "auto_as_built": levels[range(len(CLIPS)), 0, of_seven].tolist(),
         "level": [LEVELS[held_out(levels[:, which])[row]] for row, which in enumerate(chosen)],
         "auto": [levels[row, which, held_out(levels[:, which])[row]] for row, which in enumerate(chosen)],
     }
@@ -131,7 +134,8 @@ def leave_one_out(name: str, settings: list[dict], rows_of) -> None:
     means = ", ".join(f"{setting}: {mean:.4f}" for setting, mean in zip(settings, best.mean(axis=0), strict=True))
     print(f"\n{name}, mean of the best threshold: {means}")
     print(f"mean at each level from {LEVELS[0]} on: {levels[:, 0].mean(axis=0).round(4).tolist()}\n")
-    print("| clip | setting | best threshold | as built | level | at that level |\n|---|---|---|---|---|---|")
+    print("| clip | setting | best threshold | level | F1 there | as built: best threshold | level | F1 there |")
+    print("|---" * 8 + "|")
     for clip, setting, *figures in zip(CLIPS, *(out[key] for key in columns), strict=True):
         print(f"| {clip} | {setting or 'as built'} | " + " | ".join(f"{v:.3f}" for v in figures) + " |")
     print("| mean | | " + " | ".join(f"{np.mean(out[key]):.3f}" for key in columns[1:]) + " |", flush=True)

@@ -44,7 +44,7 @@ LATE = {
 }
 HOMES = {
     "matplotlib": {"plots"},
-    "numba": {"backends", "graphs", "labels"},
+    "numba": {"backends", "graphs", "labels", "video"},
     "llvmlite": {"backends"},
     "torch": {"backends", "graphs", "engines", "linalg"},
     "triton": {"backends", "graphs"},

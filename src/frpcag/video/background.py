@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag.backends import Backend
 from frpcag.problem import Problem
 from frpcag.runtime.threads import block_pool
 from frpcag.solvers import Progress, solve
@@ -57,7 +56,7 @@ def solve_backgrounds(
     start: Array | None = None,
     tol: float,
     max_iter: int,
-    backend: str | Backend = "auto",
+    backend: Any = "auto",
     n_jobs: int | None = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> Backgrounds:

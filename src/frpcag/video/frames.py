@@ -84,7 +84,7 @@ class FrameSource:
             if shape not in (None, frame.shape[:2]) and not isinstance(self.resize, tuple):
                 raise ValueError(
                     f"{self.name}: frame {number} is {_size(frame.shape)} but the first is {_size(shape)}; all "
-                    f"frames must have one size: resize them, to {_size(shape)} for one, or cut the clip."
+                    f"frames must have one size: pass resize, such as --resize {shape[1]}x{shape[0]}, or cut the clip."
                 )
             shape = frame.shape[:2]
             yield number / rate if seconds is None else seconds, self._shaped(frame)
