@@ -9,9 +9,10 @@ Run with FRPCAG_DATA set::
     python benchmarks/dask_scaling.py plain ROWS THREADS         the plain Numba backend, graph and solve
     python benchmarks/dask_scaling.py model                      fit the cost model to all runs recorded, read it out
 
-Every call adds its record to results/dask.json and brings the tables of docs/scaling.md up to date. The data are all
-8 x 8 patches at stride 4 of the highway video (1864400 x 64, float32), or as many of them, evenly spaced. Seconds are
-of a process, or a cluster, that has done a small fit before.
+Every call puts its record into results/dask.json, in place of one of the same fit, and brings the tables of
+docs/scaling.md up to date. The data are all 8 x 8 patches at stride 4 of the highway video (1864400 x 64, float32), or
+as many of them, evenly spaced. Seconds are of a process, or a cluster, that has done a
+small fit before.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
+from dask_model import fit_model, write_tables
 from machine import RESULTS, write_result
-from scipy.optimize import nnls
 
 from frpcag import FRPCAG
 from frpcag.backends.dask import DaskBackend
@@ -88,19 +89,24 @@ def block_fit(n_rows: int, n_workers: int, limit: str | None, *, mode: str) -> d
             memory_limit=limit or "auto", local_directory=folder, silence_logs=logging.ERROR,
         )  # fmt: skip
         with cluster, Client(cluster) as client:
-            dx = as_row_chunks(str(path), chunk_rows=TINY_ROWS if mode == "tiny" else CHUNK_ROWS)
+            # Two chunks at least, so that two workers have work.
+            chunk_rows = TINY_ROWS if mode == "tiny" else min(CHUNK_ROWS, -(-n_rows // 2))
+            dx = as_row_chunks(str(path), chunk_rows=chunk_rows)
             warm = as_row_chunks(
                 np.load(path, mmap_mode="r")[:: n_rows // WARM_ROWS or 1].copy(), chunk_rows=WARM_ROWS // 2
             )
             FRPCAG(backend=DaskBackend(kernels="torch" if mode == "gpu" else "numba"), **WARM).fit(warm)
-            start, used = perf_counter(), cpu_seconds(client)
+            start, used, busy = perf_counter(), cpu_seconds(client), machine_cpu_seconds()
             # Only the fit that loses a worker saves its iterates, and only it looks at every step.
             kill = mode == "kill"
             backend = DaskBackend(
                 checkpoint=f"{folder}/checkpoint" if kill else None, kernels="torch" if mode == "gpu" else "numba"
             )
-            model = FRPCAG(backend=backend, random_state=0, callback=watch if kill else None).fit(dx)
-            seconds, used = perf_counter() - start, cpu_seconds(client) - used
+            search = "approximate" if mode == "tiny" else "auto"
+            model = FRPCAG(backend=backend, sample_graph=search, random_state=0, callback=watch if kill else None).fit(
+                dx
+            )
+            seconds, used, busy = perf_counter() - start, cpu_seconds(client) - used, machine_cpu_seconds() - busy
             between = rows_between_workers(client, model.sample_graph_, n_workers)
             peaks = list(client.run(peak_megabytes).values())
     graph = model.sample_graph_
@@ -112,7 +118,8 @@ def block_fit(n_rows: int, n_workers: int, limit: str | None, *, mode: str) -> d
         "kind": mode, "n": dx.shape[0], "p": dx.shape[1], "workers": n_workers, "limit": limit,
         "blocks": len(graph.parts), "halo_rows": graph.n_halo, "pieces": graph.halo.n_pieces, "edges": graph.n_edges,
         "recall": graph.recall, "n_iter": model.n_iter_, "gap": model.duality_gap_, "objective": model.objective_,
-        "halo_rows_between_workers": between, "cpu_seconds": used, "seconds": seconds, "timings": model.timings_,
+        "halo_rows_between_workers": between, "cpu_seconds": used, "cpu_seconds_of_others": busy - used,
+        "seconds": seconds, "timings": model.timings_,
         "step_seconds": model.timings_["solve"] / model.n_iter_,
         "peak_MB_per_worker": peaks, "matrix_MB": dx.nbytes / 2**20, "events": events,
     }  # fmt: skip
@@ -124,19 +131,27 @@ def plain_fit(n_rows: int, n_threads: int) -> dict:
         write_patches(path, n_rows)
         X = np.load(path)
     FRPCAG(backend="numba", n_jobs=n_threads, **WARM).fit(X[:: n_rows // WARM_ROWS or 1])
-    start, used = perf_counter(), process_time()
+    start, used, busy = perf_counter(), process_time(), machine_cpu_seconds()
     model = FRPCAG(backend="numba", random_state=0, n_jobs=n_threads).fit(X)
     return {
         "kind": "plain", "n": X.shape[0], "p": X.shape[1], "workers": n_threads, "n_iter": model.n_iter_,
         "gap": model.duality_gap_, "objective": model.objective_, "seconds": perf_counter() - start,
         "timings": model.timings_, "step_seconds": model.timings_["solve"] / model.n_iter_, "peak_MB": peak_megabytes(),
         "cpu_seconds": process_time() - used,
+        "cpu_seconds_of_others": machine_cpu_seconds() - busy - (process_time() - used),
     }  # fmt: skip
 
 
 def cpu_seconds(client) -> float:
     """Return the CPU time so far of this process, the scheduler in it, and all workers: a busy machine leaves it."""
     return process_time() + sum(client.run(process_time).values())
+
+
+def machine_cpu_seconds() -> float:
+    """Return the CPU time so far of all processes of the machine: that of others spoils a measurement."""
+    with open("/proc/stat") as file:
+        user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def needed_rows(part) -> dict:
@@ -156,94 +171,6 @@ def rows_between_workers(client, graph, n_workers: int) -> int:
     )
 
 
-def terms(row: dict) -> list[float]:
-    """Return what a step's time is made of: gigaentries and halo gigabytes per worker, and one exchange or none."""
-    share = row["n"] * row["p"] / row["workers"] / 1e9
-    halo = 4 * row["halo_rows_between_workers"] * row["p"] / row["workers"] / 1e9
-    return [share, halo, float(row["workers"] > 1)]
-
-
-def fit_model(rows: list[dict]) -> dict:
-    """Fit seconds per step to some runs by non-negative least squares of relative errors; check it on the others.
-
-    The largest size recorded and every second other one are left out of the fit.
-    """
-    runs = [row for row in rows if row["kind"] in ("run", "tiny") and "cpu_seconds" in row and row["limit"] is None]
-    sizes = sorted({row["n"] for row in runs})
-    held = set(sizes[::-2]) if len(sizes) > 2 else set()
-    fitted, checked = ([row for row in runs if (row["n"] in held) == out] for out in (False, True))
-    A, b = np.array([terms(row) for row in fitted]), np.array([row["step_seconds"] for row in fitted])
-    weights, _ = nnls(A / b[:, None], np.ones(len(b)))
-    cut = [row for row in runs if row["blocks"] > 1 and row["kind"] == "run"]
-    model = {
-        "seconds_per_gigaentry_a_worker": weights[0],
-        "seconds_per_halo_gigabyte_a_worker": weights[1],
-        "seconds_per_exchange": weights[2],
-        "halo_share": max(row["halo_rows"] / row["n"] for row in cut),
-        "entries_per_row": max(1 + 2 * row["edges"] / row["n"] for row in runs),
-        "relative_errors": (A @ weights / b - 1).tolist(),
-        "predicted": [
-            {
-                "n": row["n"],
-                "workers": row["workers"],
-                "seconds_per_step": float(np.dot(terms(row), weights)),
-                "measured": row["step_seconds"],
-            }
-            for row in checked
-        ],
-    }
-    model["readings"] = [read_out(model, weights, n, workers) for n, workers in ((10**8, 32), (10**9, 256))]
-    return model
-
-
-def read_out(model: dict, weights: np.ndarray, n: int, workers: int, *, p: int = 64) -> dict:
-    """Return what docs/scaling.md gives by formula, for float32; the halo is that of blocks, an upper bound."""
-    h, e, n_w = model["halo_share"], model["entries_per_row"], n / workers
-    row = {"n": n, "p": p, "workers": workers, "halo_rows_between_workers": h * n}
-    return {
-        **row,
-        "seconds_per_step": float(np.dot(terms(row), weights)),
-        "halo_GB_a_step": 4 * p * h * n / 1e9,
-        "checkpoint_GB": 2 * 4 * p * n / 1e9,
-        "GB_per_worker": n_w * (4 * p * (4 + 2 * h) + 28 * e + 40) / 1e9,
-    }
-
-
-def write_tables(record: dict) -> None:
-    """Put the runs and readings into docs/scaling.md, between its marks."""
-    path = RESULTS.parent / "docs" / "scaling.md"
-    lines = [
-        "| kind | rows | workers | limit | blocks | halo | recall | steps | gap "
-        "| graph s | solve s | s a step | fit s | CPU s | peak MB |",
-        "|" + "---|" * 15,
-    ]
-    for row in record["rows"]:
-        halo = f"{100 * row['halo_rows'] / row['n']:.1f} %" if "halo_rows" in row else ""
-        recall = f"{row['recall']:.3f}" if "recall" in row else ""
-        peak = max(row.get("peak_MB_per_worker") or [row.get("peak_MB")])
-        lines.append(
-            f"| {row['kind']} | {row['n']} | {row['workers']} | {row.get('limit') or ''} | {row.get('blocks', '')} "
-            f"| {halo} | {recall} | {row['n_iter']} | {row['gap']:.1e} | {row['timings']['sample_graph']:.0f} "
-            f"| {row['timings']['solve']:.0f} | {row['step_seconds']:.3f} | {row['seconds']:.0f} "
-            f"| {row.get('cpu_seconds', np.nan):.0f} | {peak:.0f} |"
-        )
-    if "model" in record:
-        lines += ["", "| rows | workers | s a step | halo GB a step | GB a worker | checkpoint GB |", "|" + "---|" * 6]
-        for row in record["model"]["readings"]:
-            lines.append(
-                f"| {row['n']:.0e} | {row['workers']} | {row['seconds_per_step']:.1f} | {row['halo_GB_a_step']:.1f} "
-                f"| {row['GB_per_worker']:.1f} | {row['checkpoint_GB']:.0f} |"
-            )
-        lines += ["", "| left out of the fit: rows | workers | s a step predicted | measured |", "|" + "---|" * 4]
-        for row in record["model"]["predicted"]:
-            at = f"{row['seconds_per_step']:.3f} | {row['measured']:.3f}"
-            lines.append(f"| {row['n']} | {row['workers']} | {at} |")
-    text = path.read_text()
-    head, _, rest = text.partition("<!-- runs -->")
-    tail = rest.partition("<!-- end of runs -->")[2]
-    path.write_text(head + "<!-- runs -->\n\n" + "\n".join(lines) + "\n\n<!-- end of runs -->" + tail)
-
-
 if __name__ == "__main__":
     file = RESULTS / "dask.json"
     record = json.loads(file.read_text()) if file.exists() else {"rows": []}
@@ -257,7 +184,9 @@ if __name__ == "__main__":
         row = plain_fit(n, workers) if mode == "plain" else block_fit(n, workers, limit, mode=mode)
         row["load_at_end"] = os.getloadavg()[0]
         print(json.dumps(row, indent=1))
-        record["rows"].append(row)
+        what = ("kind", "n", "workers", "limit")
+        others = [old for old in record["rows"] if [old.get(key) for key in what] != [row.get(key) for key in what]]
+        record["rows"] = sorted([*others, row], key=lambda row: (row["n"], row["kind"], row["workers"]))
     record.pop("machine", None)
     write_result("dask", record)
     write_tables(record)

@@ -125,11 +125,12 @@ def _die():
     raise _ClientDies
 
 
-def test_the_same_call_goes_on_in_the_second_solve(client, calm, tmp_path):
+def test_the_same_call_goes_on_in_the_second_solve(client, calm, tmp_path, monkeypatch):
     backend = DaskBackend(checkpoint=str(tmp_path / "run"), every=3)
     with pytest.raises(_ClientDies):
         FRPCAG(**OPTIONS, backend=backend, callback=Rounds(8, _die)).fit(chunked())
     watch = Rounds()
+    monkeypatch.setattr("frpcag.engines.dask.graphs.rows_near_in", lambda *_, **__: pytest.fail("searched again"))
     resumed = FRPCAG(**OPTIONS, backend=backend, callback=watch).fit(chunked())
     assert watch.seen[0] > 3  # of the first solve, the steps since its last checkpoint
     assert next(step for step in watch.seen if step > ROUND) == ROUND + 7

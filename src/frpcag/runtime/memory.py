@@ -35,6 +35,8 @@ _LABEL_BYTES = 170
 _LIBRARIES, _LOADED = 512 * 2**20, 256 * 2**20
 # A Dask worker: Python and its libraries, and copies of a block that the neighbour search makes.
 _PYTHON, _SEARCH_COPIES = 350 * 10**6, 5
+# Copies of a row in the search at most: one for each list it looks at (frpcag.graphs.neighbors.N_PROBES), and its own.
+_MOST_COPIES = 25
 # Less than this is not looked at: reading the state of the machine takes longer than small fits do.
 LEAST = 128 * 2**20
 
@@ -224,12 +226,14 @@ def worker_bytes(n: int, p: int, itemsize: int, n_neighbors: int, *, n_workers: 
     --------
     >>> from frpcag.runtime.memory import in_words, worker_bytes
     >>> in_words(worker_bytes(10**6, 64, 4, 10, n_workers=2, n_blocks=8))
-    '1.6 GiB'
+    '1.7 GiB'
     """
     share, row = -(-n // n_workers), itemsize * p
     solve = _solve_bytes(share, row, itemsize, n_neighbors)
-    # Rows look at lists in two other blocks on average, and their lists of neighbours travel.
-    search = share * (6 * row + 56 * n_neighbors) + _SEARCH_COPIES * 2 * row * -(-n // n_blocks)
+    # Rows are sent to other blocks whose lists they look at, the more so the more blocks there are (measured for 2 to
+    # 15); their lists of neighbours travel.
+    copies = min(2 + 1.5 * np.log2(n_blocks), _MOST_COPIES)
+    search = share * (copies * row + 56 * n_neighbors) + _SEARCH_COPIES * 2 * row * -(-n // n_blocks)
     return int(max(solve, search)) + _PYTHON
 
 

@@ -268,10 +268,13 @@ def _seen(rows: Array, view: View) -> Array:
 def _train(cluster: Here | Cluster, sample: Sequence[Any], n_cells: int) -> Any:
     """Return centroids of cells by k-means on a sample, every part of it where it is."""
     group = -(-len(sample) // _SAMPLE_PARTS)
-    parts = [cluster.submit(_concatenate, sample[i : i + group]) for i in range(0, len(sample), group)]
+    groups = [(sample[i : i + group],) for i in range(0, len(sample), group)]
+    # Dask would do all sums where the first centroids are made, of all parts: each has a home instead.
+    homes = deal(cluster, len(groups))
+    parts = cluster.map(_concatenate, groups, homes)
     centroids = cluster.submit(_first_centroids, parts, n_cells)
     for _ in range(TRAINING_STEPS):
-        sums = cluster.map(_cell_sums, [(part, centroids) for part in parts], [None for _ in parts])
+        sums = cluster.map(_cell_sums, [(part, centroids) for part in parts], homes)
         centroids = cluster.submit(_means, sums, centroids)
     return centroids
 
