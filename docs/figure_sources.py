@@ -202,3 +202,11 @@ def new_rows(where: str, method: str) -> float:
     """Return milliseconds for each of 10,000 new rows of a model on a GPU, or on the cores of its machine."""
     rows = record("gpu.json")["rows"]
     return next(r["ms_per_row"] for r in rows if (r["where"], r["method"], r["batch"]) == (where, method, 10_000))
+
+
+def carried(name: str, factor: float) -> list[float]:
+    """Return a figure of the clusters of MNIST from samples of 5000, 10,000 and 20,000 images, first seed."""
+    rows = {
+        row["kept"]: row for row in record("compressive.json")["rows"] if row["of"] == "clusters" and not row["seed"]
+    }
+    return [factor * rows[kept][name] for kept in (5000, 10_000, 20_000)]
