@@ -161,7 +161,7 @@ def cells(asked: list[str]) -> list[dict]:
     """Return what to measure: each names a function here and its arguments."""
     found: list[dict] = []
     if "mnist" in asked:
-        found += [{"of": "clusters", "kept": m, "seed": s} for m in (*SIZES, "all") for s in (0, 1, 2)]
+        found += [{"of": "clusters", "kept": m, "seed": s} for s in (0, 1, 2) for m in (*SIZES, "all")]
         found += [{"of": "cleaning", "kept": m, "decoder": d} for m in SIZES for d in ("robust", "harmonic")]
         found += [{"of": "cleaning", "kept": "all", "decoder": "robust"}, {"of": "nearly_all"}]
     if "file" in asked:

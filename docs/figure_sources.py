@@ -258,13 +258,19 @@ def video_shape(clip: str) -> str:
 def scaling_rows() -> Iterator[tuple[str, list[float | None]]]:
     """Yield the rows of the runs on Dask workers."""
     for row in record("dask.json")["rows"]:
-        values = [row["n"], row["workers"], *(row[key] for key in ("limit", "blocks") if row.get(key) is not None)]
+        values: list[float | None] = [
+            row["n"],
+            row["workers"],
+            *(row[key] for key in ("limit", "blocks") if row.get(key) is not None),
+        ]
         if "halo_rows" in row:
             values.append(100 * row["halo_rows"] / row["n"])
         values += [row[key] for key in ("recall",) if key in row]
         values += [row["n_iter"], row["gap"], row["timings"]["sample_graph"], row["timings"]["solve"]]
         values += [row["step_seconds"], row["seconds"], row["cpu_seconds"]]
         values.append(max(row.get("peak_MB_per_worker") or [row.get("peak_MB")]))
+        if "peak_MB_per_worker" in row:
+            values.append(None)  # what the formula says
         yield f"| {row['kind']} | {row['n']} | {row['workers']} |", values[2:]
 
 
@@ -371,3 +377,11 @@ def first_calls() -> list[float]:
 def rows_ms(name: str) -> list[float]:
     """Return milliseconds for a new row in a batch, on USPS and ORL."""
     return [row[name] for row in record("transform.json")["times"]["now"]]
+
+
+def carried(name: str, factor: float) -> list[float]:
+    """Return a figure of the clusters of MNIST from samples of 5000, 10,000 and 20,000 images, first seed."""
+    rows = {
+        row["kept"]: row for row in record("compressive.json")["rows"] if row["of"] == "clusters" and not row["seed"]
+    }
+    return [factor * rows[kept][name] for kept in (5000, 10_000, 20_000)]

@@ -147,6 +147,28 @@ def test_a_memory_map_in_blocks_gives_what_the_array_gives(tmp_path, monkeypatch
     assert model.low_rank_.dtype == (np.float32 if dtype == np.float32 else np.float64)
 
 
+def test_scattered_rows_of_a_memory_map_let_its_pages_go(tmp_path, monkeypatch):
+    X = corrupted()[0]
+    np.save(tmp_path / "X.npy", X)
+    source = row_source.RowSource(tmp_path / "X.npy", FRPCAG())
+    freed = []
+    monkeypatch.setattr(row_source, "let_go", lambda A: freed.append(A.shape))
+    monkeypatch.setattr(row_source, "_SCATTERED", 10)
+    rows = np.arange(0, 600, 20)
+    assert_array_equal(source.take(rows), X[rows])
+    assert freed == [X.shape] * 3
+
+
+def test_the_number_of_threads_changes_no_bit():
+    X = corrupted(n=6000)[0]  # three blocks of rows
+    one, two = (
+        CompressiveFRPCAG(FRPCAG(tol=0.1, n_jobs=n_jobs), n_samples_kept=100, random_state=0).fit(X)
+        for n_jobs in (1, 2)
+    )
+    for name in ("low_rank_", "embedding_", "components_", "mean_", "heldout_error_"):
+        assert_array_equal(getattr(one, name), getattr(two, name))
+
+
 def test_a_fit_that_fails_leaves_files_and_model(tmp_path, monkeypatch):
     X, _, _ = corrupted()
     model = CompressiveFRPCAG(n_samples_kept=150, output=tmp_path, random_state=0).fit(X)

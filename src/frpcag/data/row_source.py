@@ -16,6 +16,8 @@ Array = np.ndarray
 
 # Entries of a block of rows.
 BLOCK = 1 << 22
+# Rows here and there that are read from a memory map at a time.
+_SCATTERED = 512
 
 
 class RowSource:
@@ -50,6 +52,13 @@ class RowSource:
 
     def take(self, rows: Any) -> Array:
         """Return some rows, given by a slice or by indices, as an array of their own."""
+        if self._map is not None and not isinstance(rows, slice):
+            # Around each row that is read the system maps many pages: let go before they are the whole file.
+            out = np.empty((len(rows), self.shape[1]), self.dtype)
+            for start in range(0, len(rows), _SCATTERED):
+                out[start : start + _SCATTERED] = self._X[rows[start : start + _SCATTERED]]
+                let_go(self._map)
+            return out
         found = self._X[rows]
         found = found.toarray() if hasattr(found, "toarray") else found
         return np.array(found, dtype=self.dtype, order="C")
