@@ -3,8 +3,8 @@
 ``python benchmarks/peers.py [TASK...] [--limit SECONDS] [--threads N]`` needs ``pip install 'frpcag[benchmarks]'``.
 Larger data sets join in when FRPCAG_DATA points at their folder. It writes results/peers/records.jsonl, one line a
 cell, the figures beside it, and the tables of results/peers.md. What is there already is not measured again, unless
-``--fresh`` is given; ``--render`` only draws. ``--quick`` is a small version on data that come along, in its own
-folder.
+``--fresh`` is given, which forgets the records of the chosen tasks; ``--render`` only draws. ``--quick`` is a small
+version on data that come along, in its own folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import isfinite, nan
 from pathlib import Path
 from time import perf_counter
 
-from contest.measure import NOT_INSTALLED, run_task
+from contest.measure import NOT_INSTALLED, forget_records, run_task
 from contest.tables import render_peers, table
 from contest.tasks import TASKS
 from machine import RESULTS
@@ -48,7 +48,7 @@ def parse_words(words: list[str]):
     parser.add_argument("--limit", type=parse_limit, default=60.0, help="seconds after which a contender is stopped")
     parser.add_argument("--threads", type=int, default=None, help="threads of every contender; all cores by default")
     parser.add_argument("--quick", action="store_true", help=f"a small version, in {QUICK_FOLDER} by default")
-    parser.add_argument("--fresh", action="store_true", help="measure everything again")
+    parser.add_argument("--fresh", action="store_true", help="measure the chosen tasks again")
     parser.add_argument("--render", action="store_true", help="draw from the records there are; run nothing")
     options = parser.parse_args(words)
     options.output = options.output or (QUICK_FOLDER if options.quick else FOLDER)
@@ -58,8 +58,10 @@ def parse_words(words: list[str]):
         parser.error(f"--output={options.output} holds no records to draw; run without --render first.")
     try:
         options.output.mkdir(parents=True, exist_ok=True)
-        with (options.output / RECORDS).open("w" if options.fresh else "a"):
+        with (options.output / RECORDS).open("a"):
             pass
+        if options.fresh:
+            forget_records(options.output, options.tasks or list(TASKS))
     except OSError as error:
         parser.error(f"--output={options.output} cannot be written ({error.strerror}); pass a folder you may write to.")
     return options

@@ -168,7 +168,7 @@ def measure_long(n_frames: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         clip, run = Path(folder) / "clip.mp4", Path(folder) / "run"
         write_clip(clip, n_frames)
-        command = [*FRPCAG, "video", str(clip), "--json", "--no-side-by-side", "-o", str(run)]
+        command = [*FRPCAG, "video", str(clip), "--json", "--no-side-by-side", "--output", str(run)]
         start = perf_counter()
         child = subprocess.Popen(command, stdout=subprocess.PIPE)
         largest = 0.0

@@ -7,16 +7,20 @@ chosen, ``*4`` for four of them, ``*fits(3)`` for a list of values, and ``*_`` a
 The script prints figure, value and expression, and fails where a figure is not its value rounded as shown, or has no
 expression. Code, links and what stands in backticks are left out.
 
-Of the pages of `GENERATED` every row of a table must stand in a file that a script wrote from its records. On all
-other pages, such as the decisions, lines with a source are checked. With ``--all`` every figure there is printed with
-those of the records that the page names which hold a value that rounds to it, or ``?`` where none does.
+On all other pages of the site and of results/, a figure of performance (one with a decimal point, or followed by a unit
+such as % or ms) must have a source, too; sizes and defaults need none there. Rows of the tables of `GENERATED` must
+stand in a file that a script wrote from its records, and those of `TABLES` must hold the values of their record. Only
+the decisions may tell figures without a source: they report what was tried, with scripts that are no longer kept. With
+``--all`` every figure there is printed with those of the records that the page names which hold a value that rounds to
+it, or ``?`` where none does.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import figure_sources
@@ -38,12 +42,25 @@ PAGES = (
 )
 # Pages with tables that scripts write, and where these tables are.
 GENERATED = {"results/RESULTS.md": "results/*/*.md", "results/peers.md": "results/peers/*.md"}
+# Pages that `frpcag reproduce` and the fuzzer write whole.
+WRITTEN = ("results/faults.md", "results/fuzz.md")
+# Pages with tables of one record: the values of each row, by its first cells; None is not in the record.
+TABLES = {"docs/video.md": figure_sources.video_rows, "docs/scaling.md": figure_sources.scaling_rows}
+MAY_TELL = "docs/decisions/"
 FIGURE = re.compile(r"(?<![\w./,-])(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e-?\d+)?(?![\w-]|\.\d|,\d)")
+# A figure that says how well something does: it has a decimal point, or one of these units.
+UNITS = r"%|s|ms|seconds|minutes|hours?|MB|GB|points?|times as|times ours"
+PERFORMANCE = re.compile(rf"(?<![\w./,-])(?:(?:\d[\d,]*)?\.\d+(?!\.?\d)|\d+(?= ?(?:{UNITS})(?![\w/])))")
 SOURCE = re.compile(r"<!-- = (.*?) -->")
 # Numbers of headings and of lists.
 NUMBERED = re.compile(r"^(#+ +|)\d+\. ")
 # What is passed over: code and formulas in a line, targets of links and pictures, references to literature.
 PASSED = re.compile(r"`[^`]*`|\$[^$]+\$|\]\([^)]*\)|arXiv:[\d.]+|et al\. \(?\d{4}\)?|, (?:19|20)\d\d\b|Python 3\.\d+")
+
+
+def without_passed(line: str) -> str:
+    """Return a line without what is passed over."""
+    return PASSED.sub(" ", NUMBERED.sub("", SOURCE.sub(" ", line)))
 
 
 def lines_with_figures(text: str) -> Iterator[tuple[int, list[str], str | None]]:
@@ -56,7 +73,7 @@ def lines_with_figures(text: str) -> Iterator[tuple[int, list[str], str | None]]
         if fenced or line.startswith("    "):
             continue
         source = SOURCE.search(line)
-        figures = FIGURE.findall(PASSED.sub(" ", NUMBERED.sub("", SOURCE.sub(" ", line))))
+        figures = FIGURE.findall(without_passed(line))
         if figures or source:
             yield number, figures, source[1] if source else None
 
@@ -85,12 +102,18 @@ def values_of(source: str) -> list[tuple[str, float | None]]:
 
 
 def check(page: str, text: str, *, every: bool = True) -> Iterator[tuple[bool, str]]:
-    """Yield whether each figure of a page is right, with a line that says so; without ``every`` those with a source."""
+    """Yield whether each figure of a page is right, with a line that says so.
+
+    Without ``every`` a line without a source is wrong only if it has a figure of performance, outside of tables that
+    are checked by their rows.
+    """
+    lines = text.splitlines()
     for number, figures, source in lines_with_figures(text):
         where = f"{page}:{number}"
         if source is None:
-            if every:
-                yield False, f"{where}: {', '.join(figures)}: no source"
+            told = figures if every else told_without_source(page, lines[number - 1])
+            if told:
+                yield False, f"{where}: {', '.join(told)}: no source"
             continue
         if source == "*_":
             continue
@@ -103,10 +126,41 @@ def check(page: str, text: str, *, every: bool = True) -> Iterator[tuple[bool, s
                 yield rounded_as(value, shown) == shown, f"{where}: {shown}  {value:.6g}  {expression}"
 
 
+def told_without_source(page: str, line: str) -> list[str]:
+    """Return the figures of performance of a line that need a source and have none."""
+    checked_as_row = line.startswith("|") and (page in GENERATED or page in TABLES)
+    generated = page in GENERATED and line.strip() in written_lines(GENERATED[page])
+    if line.startswith("#") or checked_as_row or generated or page in WRITTEN or page.startswith(MAY_TELL):
+        return []
+    return PERFORMANCE.findall(without_passed(line))
+
+
+def check_table(page: str, text: str, rows: Iterable[tuple[str, list[float | None]]]) -> Iterator[tuple[bool, str]]:
+    """Yield whether the page has each row of a record, and with its values."""
+    lines = text.splitlines()
+    for start, values in rows:
+        found = [number for number, line in enumerate(lines, start=1) if line.startswith(start)]
+        if not found:
+            yield False, f"{page}: no row starts with {start}"
+        for number in found:
+            shown = FIGURE.findall(without_passed(lines[number - 1].removeprefix(start)))
+            same = len(shown) == len(values) and all(
+                value is None or rounded_as(value, figure) == figure
+                for figure, value in zip(shown, values, strict=True)
+            )
+            known = ", ".join("-" if value is None else f"{value:.4g}" for value in values)
+            yield same, f"{page}:{number}: {', '.join(shown)}  {known}"
+
+
+@cache
+def written_lines(made: str) -> dict[str, Path]:
+    """Return the lines of the files that scripts write, with their files."""
+    return {line.strip(): file for file in sorted(ROOT.glob(made)) for line in file.read_text().splitlines()}
+
+
 def check_rows(page: str, text: str, made: str) -> Iterator[tuple[bool, str]]:
     """Yield whether each row of figures of a page stands in one of the files that scripts write."""
-    files = sorted(ROOT.glob(made))
-    written = {line.strip(): file for file in files for line in file.read_text().splitlines()}
+    written = written_lines(made)
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("|") and SOURCE.search(line) is None and re.search(r"\d\.\d", line.partition("|")[2]):
             file = written.get(line.strip())
@@ -114,7 +168,7 @@ def check_rows(page: str, text: str, made: str) -> Iterator[tuple[bool, str]]:
 
 
 def other_pages() -> list[str]:
-    """Return the pages where a figure may stand without a source."""
+    """Return the pages where sizes and defaults may stand without a source."""
     found = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("results/*.md")]
     names = (
         str(path.relative_to(ROOT)) for path in found if not {"_build", "auto_examples", "generated"} & {*path.parts}
@@ -131,6 +185,8 @@ def check_pages() -> Iterator[tuple[bool, str]]:
         yield from check(page, text, every=False)
         if page in GENERATED:
             yield from check_rows(page, text, GENERATED[page])
+        if page in TABLES:
+            yield from check_table(page, text, TABLES[page]())
 
 
 def figures_found(page: str, text: str) -> Iterator[str]:

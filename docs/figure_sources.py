@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from figures_of_peers import *  # noqa: F403 - the pages name them
+
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 IMAGES = ("orl", "usps", "mnist", "coil20", "yale", "pie")
 
@@ -207,3 +209,165 @@ def new_rows(where: str, method: str) -> float:
     """Return milliseconds for each of 10,000 new rows of a model on a GPU, or on the cores of its machine."""
     rows = record("gpu.json")["rows"]
     return next(r["ms_per_row"] for r in rows if (r["where"], r["method"], r["batch"]) == (where, method, 10_000))
+
+
+def video(clip: str, method: str, key: str = "score") -> float:
+    """Return the F1 of a method on a clip; ``key`` may be "used", the masks as a user gets them."""
+    row = next(r for r in record("video.json")["records"] if (r["clip"], r["method"]) == (clip, method))
+    if key == "used":
+        return max(row[name]["f1"] for name in ("auto", "filtered") if name in row)
+    return row[key]
+
+
+def video_clips() -> list[str]:
+    """Return the names of the clips."""
+    return list(dict.fromkeys(row["clip"] for row in record("video.json")["records"]))
+
+
+def video_mean(method: str, key: str = "score") -> float:
+    """Return the mean F1 of a method over the clips."""
+    return mean(video(clip, method, key) for clip in video_clips())
+
+
+def video_ratio(clip: str) -> float:
+    """Return how many times our processor seconds RPCA takes on a clip."""
+    return video(clip, "rpca", "cpu_seconds") / video(clip, "ours", "cpu_seconds")
+
+
+def video_rows() -> Iterator[tuple[str, list[float | None]]]:
+    """Yield the rows of the table of clips; the level of RPCA's masks is not recorded."""
+    methods = ("ours", "rpca", "median", "mog2", "knn", "gsoc", "truth")
+    used = ("ours", None, "mog2", "knn")
+    for clip in video_clips():
+        found = [video(clip, method) for method in methods]
+        size = video_shape(clip)
+        yield (
+            f"| {clip} {size} |",
+            [*found, *(None if name is None else video(clip, name, "used") for name in used)],
+        )
+    means = [video_mean(method) for method in methods]
+    yield "| mean |", [*means, *(None if name is None else video_mean(name, "used") for name in used)]
+
+
+def video_shape(clip: str) -> str:
+    """Return frames, height and width of a clip, as the table writes them."""
+    row = next(r for r in record("video.json")["records"] if r["clip"] == clip)
+    return " x ".join(str(size) for size in row["shape"][:3])
+
+
+def scaling_rows() -> Iterator[tuple[str, list[float | None]]]:
+    """Yield the rows of the runs on Dask workers."""
+    for row in record("dask.json")["rows"]:
+        values = [row["n"], row["workers"], *(row[key] for key in ("limit", "blocks") if row.get(key) is not None)]
+        if "halo_rows" in row:
+            values.append(100 * row["halo_rows"] / row["n"])
+        values += [row[key] for key in ("recall",) if key in row]
+        values += [row["n_iter"], row["gap"], row["timings"]["sample_graph"], row["timings"]["solve"]]
+        values += [row["step_seconds"], row["seconds"], row["cpu_seconds"]]
+        values.append(max(row.get("peak_MB_per_worker") or [row.get("peak_MB")]))
+        yield f"| {row['kind']} | {row['n']} | {row['workers']} |", values[2:]
+
+
+def labellers(name: str) -> float:
+    """Return the mean error of a labeller on U or W over the paper's cells, in %."""
+    rows = [row["labellers"] for row in record("clustering/records.jsonl") if "labellers" in row]
+    return 100 * mean(row[name][0] for row in rows)
+
+
+def clean_leads() -> list[float]:
+    """Return by how many points our clusterer is ahead of UMAP on the clean sets: least, most, on average."""
+    found = [lead_on_clean(data) for data, corruption in clusters() if corruption == "clean"]
+    return [min(found), max(found), mean(found)]
+
+
+def alignment_ratios(laplacian: str) -> list[float]:
+    """Return by how much s_r is below the paper's figures: 0.97 for digit 3, 0.82 for all."""
+    paper = {"3": 0.97, "all": 0.82}
+    return [paper[row["cell"]["digits"]] - row["s_r"][laplacian] for row in record("alignment/records.jsonl")]
+
+
+def same_time(data: str, model: str) -> float:
+    """Return how many times our solve another model takes on a data set."""
+    rows = {row["cell"]["model"]: row for row in record("times/records.jsonl") if row["cell"]["data"] == data}
+    return rows[model]["times"]["solve"] / rows["FRPCAG"]["times"]["solve"]
+
+
+def steps() -> list[float]:
+    """Return the fewest and the most steps of the fits that are timed."""
+    rows = [*record("fit.json")["ours"], *record("dask.json")["rows"]]
+    rows += [row for row in record("times/records.jsonl") if row["cell"]["model"] == "FRPCAG"]
+    found = [row["n_iter"] for row in rows]
+    return [min(found), max(found)]
+
+
+def ahead(clip: str, one: str, other: str) -> float:
+    """Return by how many points the F1 of a method is above that of another on a clip."""
+    return 100 * (video(clip, one) - video(clip, other))
+
+
+def worth_of_whitening() -> list[float]:
+    """Return by how many points labels from W are better than from U, least and most of the labellers."""
+    names = ("linkage", "spectral", "cluster_qr", "kmeans")
+    found = [labellers(f"{name}, U") - labellers(f"{name}, W") for name in names]
+    return [min(found), max(found)]
+
+
+def worth_of_linkage() -> list[float]:
+    """Return by how many points linkage on W is ahead of the other labellers, least and most."""
+    found = [labellers(f"{name}, W") - labellers("linkage, W") for name in ("spectral", "cluster_qr", "kmeans")]
+    return [min(found), max(found)]
+
+
+def rpca_steps() -> list[float]:
+    """Return the steps of RPCA, fewest and most."""
+    found = [row["n_iter"] for row in record("times/records.jsonl") if row["cell"]["model"] == "RPCA"]
+    return [min(found), max(found)]
+
+
+def n_lost(*, unit_rows: bool = False) -> int:
+    """Return in how many of the paper's cells k-means on U or W, as labels choose, is behind another model."""
+    cells: dict[tuple[str, str], dict[str, float]] = {}
+    for row in record("clustering/records.jsonl"):
+        cell = row["cell"]
+        for key, name in (("best", cell["model"]), ("best_on_W", "FRPCAG(A), W")):
+            if key in row:
+                cells.setdefault((cell["data"], cell["corruption"]), {})[name] = row[key]["error_min"]
+    ours = ("FRPCAG(A)", "FRPCAG(A), W", *(["FRPCAG(A), unit W"] if unit_rows else []))
+    without_labels = ("spectral clustering", "UMAP + k-means")
+    lost = 0
+    for found in cells.values():
+        rivals = [v for name, v in found.items() if not name.startswith("FRPCAG") and name not in without_labels]
+        lost += min(found[name] for name in ours if name in found) > min(rivals)
+    return lost
+
+
+def new_row_means(*names: str) -> list[float]:
+    """Return the mean distance of new rows from the truth, relative to that of the training mean."""
+    rows = record("transform.json")["truth"]
+    return [mean(row[name] for row in rows) for name in names]
+
+
+def n_rows_cells() -> int:
+    """Return on how many cells of data and corruption new rows were measured."""
+    return len(record("transform.json")["truth"])
+
+
+def n_rows_won() -> int:
+    """Return in how many of them `denoise` is nearer to the truth than PCA."""
+    return sum(row["denoise"] < row["PCA"] for row in record("transform.json")["truth"])
+
+
+def row_labels(training: str) -> list[float]:
+    """Return the mean share of new rows that a classifier gets right: PCA, before, now, and without errors."""
+    rows = [row for row in record("transform.json")["labels"] if row["training rows"] == training]
+    return [mean(row[name] for row in rows) for name in ("PCA", "before", "transform", "transform, nothing wrong")]
+
+
+def first_calls() -> list[float]:
+    """Return the seconds of the first call for new rows, on USPS and ORL."""
+    return [row["first call, s"] for row in record("transform.json")["times"]["now"]]
+
+
+def rows_ms(name: str) -> list[float]:
+    """Return milliseconds for a new row in a batch, on USPS and ORL."""
+    return [row[name] for row in record("transform.json")["times"]["now"]]

@@ -101,6 +101,39 @@ def test_a_row_that_no_script_wrote_is_told(monkeypatch):
     assert [right for right, _ in check["check_rows"]("page", text, "results/peers/*.md")] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("page", "line", "told"),
+    [
+        ("docs/cost.md", "It takes 15 ms a row.", ["15"]),
+        ("docs/cost.md", "The error is .35 instead of 0.4, with 1000 rows.", [".35", "0.4"]),
+        ("docs/cost.md", "RPCA takes 1,200.5 s and 8 GB, 30 times as long, for 50 %.", ["1,200.5", "8", "30", "50"]),
+        ("docs/cost.md", "At most 1000 rows of 8 x 8 pixels, and 12 names.", []),
+        ("docs/cost.md", "It takes 15 ms a row. <!-- = _ -->", []),
+        ("docs/decisions/cleaning.md", "It took 15 ms a row.", []),
+        ("results/RESULTS.md", "It takes 15 ms a row.", ["15"]),
+    ],
+)
+def test_a_figure_of_performance_needs_a_source_on_every_page_but_the_decisions(page, line, told, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    check = runpy.run_path(str(DOCS / "check_figures.py"))
+    found = list(check["check"](page, line, every=False))
+    assert found == ([(False, f"{page}:1: {', '.join(told)}: no source")] if told else [])
+
+
+@pytest.mark.parametrize(("page", "row"), [("video.md", "| mall "), ("scaling.md", "| plain | 1864400 ")])
+def test_a_figure_that_is_off_in_a_table_of_a_record_is_told(page, row, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    check = runpy.run_path(str(DOCS / "check_figures.py"))
+    text, rows = (DOCS / page).read_text(), list(check["TABLES"][f"docs/{page}"]())
+    (line,) = (line for line in text.splitlines() if line.startswith(row))
+    figure = re.findall(r"0\.\d+", line)[-2 if page == "video.md" else 0]  # no level of RPCA, which has no record
+    bad = text.replace(line, line.replace(figure, f"{float(figure) + 0.001:.3f}"))
+    assert [right for right, _ in check["check_table"](page, text, rows)] == [True] * len(rows)
+    assert [right for right, _ in check["check_table"](page, bad, rows)].count(False) == 1
+    gone = [right for right, _ in check["check_table"](page, text.replace(line, ""), rows)]
+    assert gone.count(False) == 1
+
+
 STORIES = sorted((DOCS / "stories").glob("*.py"))
 
 

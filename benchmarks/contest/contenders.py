@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ from frpcag.solvers.step_size import lipschitz
 
 Array = np.ndarray
 
+# A run shorter than this, in seconds, is repeated so many times, and the median counts.
+QUICK, REPEATS = 0.5, 5
 # Relative duality gaps that a solver is timed to; the last one ends it.
 GAPS = (1e-2, 1e-3, 1e-4)
 # IterativeImputer regresses every feature on all others: beyond this many features, on so many of the nearest.
@@ -125,12 +128,15 @@ def clean_pca(given: Given, seed: int, *, model: Callable) -> Array:
 
 
 def solve_ours(problem: Problem, seed: int, *, backend: str, gaps=GAPS) -> Timed:
-    """Solve to each gap in turn, from the start."""
+    """Solve to each gap in turn, from the start; the median of five where that takes less than half a second."""
     seconds = {}
     for gap in gaps:
-        start = perf_counter()
-        U = solve(problem, tol=gap, max_iter=20_000, backend=backend).U
-        seconds[gap] = perf_counter() - start
+        runs: list[float] = []
+        while not runs or (sum(runs) / len(runs) < QUICK and len(runs) < REPEATS):
+            start = perf_counter()
+            U = solve(problem, tol=gap, max_iter=20_000, backend=backend).U
+            runs.append(perf_counter() - start)
+        seconds[gap] = median(runs)
     return Timed((U, seconds), seconds[gaps[-1]])
 
 

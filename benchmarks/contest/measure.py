@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import warnings
 from collections.abc import Iterator
@@ -17,17 +18,18 @@ from statistics import mean, median
 from time import perf_counter
 from typing import Any
 
-from contest.contenders import Contender, Timed
+from contest.contenders import QUICK, REPEATS, Contender, Timed
 from contest.tasks import Task, shrink
-from frpcag.paper.run import cell_key, end_with_parent, read_records, store_record
+from frpcag import __version__
+from frpcag.paper.run import RECORDS, cell_key, end_with_parent, read_records, store_record
+from frpcag.runtime.atomic import atomic_file
 
 SETUP_LIMIT = 300.0  # seconds for imports, data, compilation and what a contender prepares
-QUICK, REPEATS = 0.5, 5  # a run shorter than this is repeated, and the median counts
 THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
     *("NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT"),
 )
-LIBRARIES = ("frpcag", "numpy", "scipy", "scikit-learn", "numba", "tensorly", "pyunlocbox", "umap-learn")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "tensorly", "pyunlocbox", "umap-learn")
 OK, OVER, NOT_INSTALLED = "ok", "over", "not installed"
 
 
@@ -73,6 +75,13 @@ def run_task(
             yield record
         if record.get("status") == OVER:
             too_slow.add(cell["model"])
+
+
+def forget_records(folder: Path, names: list[str]) -> None:
+    """Drop the records of these tasks from a folder, so that they are measured again."""
+    kept = [record for record in read_records(folder).values() if record["cell"]["task"] not in names]
+    with atomic_file(folder / RECORDS) as partial:
+        partial.write_text("".join(json.dumps(record) + "\n" for record in kept))
 
 
 def _worth_another_try(record: dict, limit: float) -> bool:
@@ -203,7 +212,7 @@ def _thread_limits(threads: int) -> Iterator[None]:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    found = {"frpcag": __version__}  # that of the code itself: an editable install may say an older one
     for name in LIBRARIES:
         try:
             found[name] = version(name)

@@ -1,5 +1,7 @@
 """The Triton kernels take the same steps as the NumPy reference: in Triton's interpreter, or on a GPU."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -133,6 +135,34 @@ def test_steps_in_half_lead_to_the_same_optimum():
     found, expected = (solve(problem, tol=1e-3, backend=one) for one in (fused_backend(), select_backend("numpy")))
     assert found.converged
     assert_allclose(found.objective, expected.objective, rtol=1e-3)
+
+
+def test_the_change_of_the_iterates_is_not_that_of_their_rounding():
+    problem = random_problem(6, n=6, p=4, dtype=np.float32)
+    options = {"stop": "change", "tol": 1e-9, "max_iter": 200}
+    found, expected = (solve(problem, backend=one, **options) for one in (fused_backend(), select_backend("numpy")))
+    assert found.status == expected.status == "converged"
+    assert found.n_iter == expected.n_iter
+    assert_allclose(found.U, expected.U, **tolerance(np.float32))
+
+
+def test_a_start_far_below_the_data_stays_in_the_range_of_half():
+    problem = random_problem(6, n=6, p=4, dtype=np.float32)
+    large = replace(
+        problem, X=60000 * problem.X, gamma1=problem.gamma1 / 60000, gamma2=problem.gamma2 / 60000, mask=problem.mask
+    )
+    found = solve(large, tol=1e-3, backend=fused_backend(), U0=np.zeros_like(large.X))
+    assert found.converged
+
+
+def test_iterates_beyond_the_range_of_half_bring_no_infinity():
+    problem = random_problem(6, n=6, p=4, dtype=np.float32)
+    backend = fused_backend()
+    state = backend.load(problem, step=1 / lipschitz(problem))
+    for place in (state.U, state.Y):
+        place.mul_(1e4)
+    backend.run_on_device(state, 3, t=1.0, restart=True)
+    assert np.isfinite(backend.unload(state)).all()
 
 
 def test_results_are_the_same_bit_for_bit_in_every_run():

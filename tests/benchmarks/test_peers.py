@@ -55,6 +55,15 @@ def test_a_fresh_run_measures_everything_again(peers, measured):
     assert len(measured) == 2 * n
 
 
+def test_a_fresh_run_keeps_the_records_of_other_tasks(peers, measured, working_folder):
+    peers("recovery", "missing", "--quick")
+    n = len(measured)
+    peers("missing", "--quick", "--fresh")
+    assert {cell["task"] for cell in measured[n:]} == {"missing"}
+    lines = (working_folder / "peers-quick" / RECORDS).read_text().splitlines()
+    assert len(lines) == n
+
+
 def test_the_quick_version_has_a_folder_of_its_own(peers, measured, working_folder):
     assert peers("recovery", "--quick")[0] == 0
     lines = (working_folder / "peers-quick" / RECORDS).read_text().splitlines()

@@ -84,6 +84,11 @@ def test_a_bad_option_is_refused_by_name_with_its_value(option, value, data, frp
     assert os.listdir(working_folder) == ["data.npy"]
 
 
+def test_a_choice_is_refused_in_one_sentence(data, frpcag):
+    said = frpcag("fit", "data.npy", "--loss", "l7").stderr
+    assert said.startswith("error: Invalid value for '--loss': 'l7' is not one of 'l1', 'l2', 'huber'")
+
+
 def test_values_beyond_float32_are_refused(working_folder, X, frpcag):
     np.save(working_folder / "huge.npy", X * 1e300)
     assert_one_line(frpcag("fit", "huge.npy", "--float32"), "huge.npy", "float32")
@@ -144,3 +149,17 @@ def test_debug_shows_a_traceback_wherever_it_stands(words, working_folder, frpca
     assert "Traceback" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("error: there is no file nowhere.npy")
     assert os.listdir(working_folder) == []
+
+
+def test_names_from_a_file_do_not_steer_the_terminal(frpcag, working_folder):
+    names = "day,\x1b]0;title\x07a,\x1b[31mb,\u202ec"
+    rows = "\n".join(f"{i},{i % 7},{1000 if i == 5 else i % 7},x\x1b[2J{i}" for i in range(40))
+    (working_folder / "names.csv").write_text(f"{names}\n", encoding="utf-8")
+    (working_folder / "rows.csv").write_text(f"{names}\n{rows}\n", encoding="utf-8")
+    refused = frpcag("fit", working_folder / "names.csv")
+    cleaned = frpcag("clean", working_folder / "rows.csv", "--output", "run")
+    assert (refused.exit_code, cleaned.exit_code) == (2, 0), cleaned.stderr
+    assert r"\x1b]0;title\x07a, \x1b[31mb, \u202ec" in refused.stderr
+    assert r"\x1b[31mb" in cleaned.stdout
+    for told in (refused.stderr, cleaned.stderr, cleaned.stdout):
+        assert not set(told) & {"\x1b", "\x07", "\u202e"}

@@ -158,3 +158,22 @@ def test_frames_of_a_video_run_open_in_a_browser(clip, frpcag, tmp_path):
         assert browser.errors == []
     finally:
         browser.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"gamma1": "x"}, {"parameters": 3}, {"parameters": {"feature_shape": [1]}}, {"data": []}, {"warnings": 1}],
+    ids=str,
+)
+def test_a_run_file_that_lies_is_one_line(run, frpcag, changes):
+    edit(run, **changes)
+    result = frpcag("report", run)
+    assert result.exit_code == 2
+    assert "run.json does not say what a run says" in result.stderr
+
+
+def test_a_run_file_of_endless_brackets_is_one_line(run, frpcag):
+    (run / "run.json").write_text("[" * 200_000)
+    result = frpcag("report", run)
+    assert result.exit_code == 2
+    assert "run.json does not say so" in result.stderr

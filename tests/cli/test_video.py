@@ -225,8 +225,22 @@ def test_a_failure_while_writing_leaves_nothing(stack, frpcag, working_folder, m
     assert entries(working_folder) == ["walk.npy"]
 
 
+def test_a_clip_of_another_size_than_the_model_says_how_to_resize_it(stack, frpcag, working_folder):
+    assert frpcag("video", stack).exit_code == 0
+    np.save(working_folder / "large.npy", np.zeros((3, 40, 50), np.uint8))
+    before = entries(working_folder)
+    result = frpcag("video", "large.npy", "--model", "frpcag-run-walk/separator.npz")
+    assert result.exit_code == 2
+    assert (
+        "large.npy has frames of 50 x 40 in grey but separator.npz was learned from frames of 48 x 32" in result.stderr
+    )
+    assert "--resize 48x32" in result.stderr
+    assert entries(working_folder) == before
+    assert frpcag("video", "large.npy", "--model", "frpcag-run-walk/separator.npz", "--resize", "48x32").exit_code == 0
+
+
 def test_ctrl_c_leaves_nothing(stack, frpcag, working_folder, monkeypatch, ctrl_c):
-    monkeypatch.setattr("frpcag.cli.progress.Bar.__call__", lambda self, at: ctrl_c() if at.n_iter == 3 else None)
+    monkeypatch.setattr("frpcag.cli.progress.Bar.steps", lambda self, at: ctrl_c() if at.n_iter == 3 else None)
     result = frpcag("video", stack)
     assert result.exit_code == 130
     assert "nothing was written" in result.stderr

@@ -137,3 +137,10 @@ def test_salt_and_pepper_come_in_equal_shares_from_the_range_of_the_data(X):
 def test_salt_and_pepper_take_the_values_asked_for(X):
     corrupted, mask = salt_and_pepper(X, 0.5, low=-1, high=9, random_state=0)
     assert set(corrupted[mask]) == {-1.0, 9.0}
+
+
+def test_salt_of_nothing_but_missing_entries_asks_for_its_values():
+    X = np.full((3, 4), np.nan)
+    with pytest.raises(ValueError, match=r"pass both, such as low=0, high=1"):
+        salt_and_pepper(X, 0.5)
+    assert salt_and_pepper(X, 0.5, low=0, high=1, random_state=0)[1].sum() == 6

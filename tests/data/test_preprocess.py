@@ -125,3 +125,8 @@ def test_centred_rows_are_made_again_bit_for_bit(X, kind, dtype):
     assert_array_equal(again.whole(), whole)
     assert_array_equal(again[3:7], whole[3:7])
     assert again[3:7].dtype == whole.dtype
+
+
+def test_centred_rows_of_a_damaged_file_do_not_warn():
+    X = np.array([[0x7FF0000000000001, 0x3FF0000000000000]], np.uint64).view(np.float64)  # a NaN that signals, and 1
+    assert_array_equal(CentredRows(X, np.zeros(2), np.ones(2)).whole(), [[np.nan, 1.0]])

@@ -199,6 +199,14 @@ def test_wrong_arguments_are_refused_by_name(write_text, options, message):
         read_table(path, **options)
 
 
+def test_a_key_of_a_parquet_file_is_refused(tmp_path):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pd.DataFrame({"a": [1.0, 2.0]}).to_parquet(tmp_path / "X.parquet")
+    with pytest.raises(ValueError, match=r"key='X' does not apply to .*X\.parquet"):
+        read_table(tmp_path / "X.parquet", key="X")
+
+
 def test_a_matrix_of_another_shape_is_not_written(messy, tmp_path):
     with pytest.raises(ValueError, match=r"X has shape \(2, 3\) but the table has \(3, 3\)"):
         messy.write(tmp_path / "out.csv", np.ones((2, 3)))

@@ -1,11 +1,9 @@
 """Facts about fits on row blocks, on a real cluster of two worker processes."""
 
-import logging
 import os
 import signal
 import subprocess
 import sys
-import warnings
 from functools import cache
 
 import numpy as np
@@ -16,7 +14,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask
 import dask.array as da
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from frpcag import FRPCAG, build_graph
 from frpcag.backends.dask import DaskBackend
@@ -40,26 +38,6 @@ def samples(missing=0.0, n=240, p=12, seed=0):
     X[rng.random((n, p)) < 0.1] += 3
     X[: n // 3][rng.random((n // 3, p)) < missing] = np.nan
     return X.astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def client():
-    settings = {
-        # A worker that was killed may take long to come back on a busy machine; the cluster must not give it up.
-        "distributed.deploy.lost-worker-timeout": "1 hour",
-        # Workers that watch themselves take a third of the time of these fits.
-        "distributed.worker.profile.enabled": False,
-        "distributed.admin.system-monitor.interval": "10 s",
-        "distributed.worker.memory.monitor-interval": "10 s",
-    }
-    with dask.config.set(settings), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cluster = LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )  # fmt: skip
-        with cluster, Client(cluster) as client:
-            yield client
 
 
 def chunked(X, chunks):

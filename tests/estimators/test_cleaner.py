@@ -289,3 +289,22 @@ def test_columns_that_know_nothing_of_each_other_are_not_made_worse():
     X, _ = missing_pixels(truth, 0.4, random_state=1)
     cleaned = RobustGraphCleaner(random_state=0).fit(X).cleaned_
     assert np.linalg.norm(cleaned - truth) <= 1.01 * np.linalg.norm(X - truth)
+
+
+def test_one_column_says_nothing_about_its_cells():
+    X = np.random.default_rng(0).normal(size=(139, 1))
+    X[5] = 500
+    cleaner = RobustGraphCleaner().fit(X)
+    assert not cleaner.outliers_.any()
+    assert np.array_equal(cleaner.transform(X), X)
+
+
+def test_counts_that_are_mostly_zero_do_not_warn():
+    X = np.random.default_rng(9).poisson(0.1, size=(43, 38)).astype(np.float32)
+    assert np.isfinite(RobustGraphCleaner().fit(X).transform(X)).all()
+
+
+def test_entries_at_the_end_of_the_range_are_refused_in_one_way():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(40, 12)) * np.finfo(float).max
+    with pytest.raises(ValueError, match="at the end of the range of float64"):
+        RobustGraphCleaner().fit(X)

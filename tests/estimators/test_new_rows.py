@@ -286,3 +286,55 @@ def test_tensors_find_the_values_that_rows_repeat():
     expected = np.empty((40, 2))
     repeated(rows, 4, expected)
     assert_array_equal(on_tensors(torch.from_numpy(rows), 4), expected)
+
+
+def test_training_rows_get_their_embedding_where_rounding_their_level_leaves_little():
+    train, _ = subspace(dtype=np.float32)
+    train += np.float32(1e6)
+    model = fitted(train)
+    assert_array_equal(model.transform(train), model.embedding_)
+    assert_array_equal(model.denoise(train), model.low_rank_)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1e30, 1e299])
+def test_rows_of_any_size_are_repaired_alike(size):
+    train, new = subspace()
+    train, new = train - 3, new - 3
+    hit = np.random.default_rng(1).random(new.shape) < 0.1
+    damaged = np.where(hit, np.nan, new)
+    expected = fitted(train).denoise(damaged)
+    assert_allclose(fitted(train * size).denoise(damaged * size) / size, expected, atol=1e-3)
+
+
+def test_a_level_that_is_not_taken_off_hides_no_wrong_cell():
+    train, new = subspace()
+    hit = np.random.default_rng(1).random(new.shape) < 0.1
+    damaged = np.where(hit, new + 15, new)
+    found = fitted(train + 1e6, center=False, laplacian="combinatorial").denoise(damaged + 1e6) - 1e6
+    assert np.abs(found - new)[hit].mean() < 0.02
+
+
+@pytest.mark.filterwarnings("ignore:columns of X have different units", "ignore:no convergence")
+def test_an_entry_near_the_end_of_the_range_leaves_answers_finite():
+    train, new = np.split(np.random.default_rng(0).normal(size=(25, 28)).astype(np.float32), [19])
+    train[2, 1] = 1e30
+    model = FRPCAG(gamma2=3.0).fit(train)
+    assert np.isfinite(model.denoise(new)).all()
+    assert np.isfinite(model.transform(new)).all()
+
+
+def test_missing_cells_start_as_predicted_where_no_sample_graph_says_more():
+    train, new = subspace()
+    hidden = np.random.default_rng(1).random(new.shape) < 0.3
+    model = fitted(train, sample_graph=None, center=False, loss="huber", laplacian="combinatorial")
+    full, gaps = model.transform(new), model.transform(np.where(hidden, np.nan, new))
+    assert np.abs(gaps - full).mean() < 0.1 * np.abs(full - full.mean(axis=0)).mean()
+
+
+@pytest.mark.parametrize("n_neighbors", [np.int64(5), np.int32(5)])
+def test_numbers_of_neighbours_may_be_numpys(n_neighbors):
+    train, new = subspace()
+    expected, found = (
+        FRPCAG(n_neighbors=k, n_components=2, tol=0.3).fit(train).transform(new) for k in (5, n_neighbors)
+    )
+    assert_array_equal(found, expected)

@@ -57,3 +57,8 @@ def test_shapes_that_differ_are_refused():
 def test_scores_below_zero_are_refused():
     with pytest.raises(ValueError, match="score has entries that are negative"):
         best_threshold(np.array([[[-1.0]]]), np.array([[[1]]]))
+
+
+def test_a_mask_is_a_score_too():
+    mask = np.array([[[True, False, True, False]]])
+    assert best_threshold(mask, mask)["f1"] == 1.0

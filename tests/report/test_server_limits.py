@@ -13,9 +13,9 @@ import threading
 import numpy as np
 import pytest
 
-from frpcag.report import server as server_module
 from frpcag.report.requests import RequestHandler
 from frpcag.report.server import HOST, ExplorerServer
+from frpcag.runtime import local_server
 
 WAIT = 30  # seconds after which a test gives up; none takes that long
 
@@ -179,7 +179,7 @@ def test_an_answer_that_json_does_not_have_is_a_failure_of_ours(server, caplog):
 
 def test_a_slow_request_is_hung_up_on(server, monkeypatch):
     monkeypatch.setattr(RequestHandler, "timeout", None)  # as if a byte came now and then
-    monkeypatch.setattr(server_module, "_MOST_SECONDS", 0.0)
+    monkeypatch.setattr(local_server, "_MOST_SECONDS", 0.0)
     with connect(server.server_port) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: ")
         assert read_all(slow) == b""
@@ -212,7 +212,7 @@ def test_a_connection_that_breaks_is_no_news_for_the_terminal(server, capfd):
 
 
 def test_a_body_that_does_not_come_is_hung_up_on(server, monkeypatch):
-    monkeypatch.setattr(server_module, "_MOST_SECONDS", 0.0)
+    monkeypatch.setattr(local_server, "_MOST_SECONDS", 0.0)
     with connect(server.server_port) as slow:
         slow.sendall(request(server, Content_Length=300))
         answer = read_all(slow)
@@ -230,7 +230,7 @@ def test_work_is_not_hung_up_on(server, session, monkeypatch):
     with connect(server.server_port) as asking:
         asking.sendall(request(server, body=b'{"wait": 1}'))
         assert session.started.wait(WAIT)
-        monkeypatch.setattr(server_module, "_MOST_SECONDS", 0.0)
+        monkeypatch.setattr(local_server, "_MOST_SECONDS", 0.0)
         monkeypatch.setattr(server, "service_actions", count_rounds)
         assert rounds.acquire(timeout=WAIT)
         assert rounds.acquire(timeout=WAIT)
@@ -242,7 +242,7 @@ def test_idle_connections_make_room(server):
     idle = [connect(server.server_port) for _ in range(100)]
     try:
         assert status(say(server, request(server))) == 200
-        assert len(server._open) <= server_module._MOST_CONNECTIONS
+        assert len(server._open) <= local_server._MOST_CONNECTIONS
         assert read_all(idle[0]) == b""  # the oldest has gone
     finally:
         for connection in idle:
@@ -250,7 +250,7 @@ def test_idle_connections_make_room(server):
 
 
 def test_one_connection_too_many_is_told_that_the_server_is_busy(server, session, monkeypatch):
-    monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(local_server, "_MOST_CONNECTIONS", 1)
     with connect(server.server_port) as working:
         working.sendall(request(server, body=b'{"wait": 1}'))
         assert session.started.wait(WAIT)
@@ -272,7 +272,7 @@ def open_all_kinds(port, secret):
 
 
 def test_the_end_does_not_wait_for_connections(session, monkeypatch):
-    monkeypatch.setattr(server_module, "_GRACE", 0.1)
+    monkeypatch.setattr(local_server, "_GRACE", 0.1)
     monkeypatch.setattr(RequestHandler, "timeout", None)
     session.text = "x" * 50_000_000  # more than the sockets hold: nobody reads it
     server = ExplorerServer(session)
@@ -294,8 +294,8 @@ def test_the_end_does_not_wait_for_connections(session, monkeypatch):
 
 
 def test_idle_connections_cost_the_end_no_grace(server, monkeypatch):
-    monkeypatch.setattr(server_module, "_MOST_SECONDS", 1e6)
-    monkeypatch.setattr(server_module, "_GRACE", 1e6)
+    monkeypatch.setattr(local_server, "_MOST_SECONDS", 1e6)
+    monkeypatch.setattr(local_server, "_GRACE", 1e6)
     monkeypatch.setattr(RequestHandler, "timeout", None)
     with connect(server.server_port) as idle, connect(server.server_port) as slow:
         slow.sendall(b"POST / HTTP/1.1\r\nContent-Le")

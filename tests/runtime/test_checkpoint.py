@@ -157,6 +157,22 @@ def of_another_version(path):
     path.write_text(json.dumps({"content": content, "digest": content_digest(json.dumps(content))}))
 
 
+def elsewhere(path):
+    """Name a folder of somebody else: it would be read now and deleted after the next save."""
+    content = json.loads(path.read_text())["content"]
+    content["folder"] = "../precious"
+    path.write_text(json.dumps({"content": content, "digest": content_digest(json.dumps(content))}))
+
+
+def test_a_manifest_that_names_another_folder_deletes_nothing(run):
+    precious = run.parent / "precious"
+    shutil.copytree(next(run.glob("step-*")), precious)
+    elsewhere(run / "step.json")
+    with pytest.raises(ValueError, match=r"is damaged \(step.json does not describe a save\)"):
+        fit(X, run)
+    assert list(precious.iterdir())
+
+
 DAMAGE = [
     *((pattern, do) for pattern in ("prepared-*/1.npz", "step-*/0.npz") for do in (truncate, flip, type(X), None)),
     *((name, do) for name in ("prepared.json", "step.json", "owner.json") for do in (truncate, flip)),

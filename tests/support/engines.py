@@ -218,8 +218,6 @@ CASES["zeros"] = Case(lambda: np.zeros((N, P)), OPTIONS["given-adjacency"] | OPT
 
 # What an engine does not do, and says so: (engine, case) as regular expressions, and its words.
 REFUSES = [
-    ("dask", ".*-refined", r"n_refine=1 is not done by backend='dask'; pass 0 or fit a subsample\."),
-    ("dask", "refined-auto", r"n_refine='auto' is not done by backend='dask'; pass 0 or fit a subsample\."),
     ("dask", "given-transformer", r"sample_graph=KNeighborsTransformer\(.*\) is not done by backend='dask'; "),
     ("dask", "objects", r"X has dtype object but must hold real numbers; convert it, "),
 ]

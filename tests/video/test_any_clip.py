@@ -4,7 +4,10 @@ import struct
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
+from frpcag import BackgroundSeparator
+from frpcag.evaluate.foreground import mask_scores
 from frpcag.video.encode import video_writer
 from frpcag.video.frames import FrameSource, read_frames
 
@@ -149,3 +152,29 @@ def test_a_clip_without_sound_gives_none(tmp_path):
     assert not FrameSource(path).has_sound()
     write_plain(tmp_path / "out.mp4", ramp(), sound_of=path)
     assert not FrameSource(tmp_path / "out.mp4").has_sound()
+
+
+def test_what_a_codec_smears_around_a_thing_that_moves_is_not_foreground(tmp_path):
+    rng = np.random.default_rng(0)
+    wall = 110 + gaussian_filter(rng.normal(size=(96, 128)), 3) * 150
+    frames = wall + rng.normal(0, 2, (40, 96, 128))
+    truth = np.zeros(frames.shape, int)
+    for t in range(40):
+        truth[t, 30:54, round(2.6 * t) : round(2.6 * t) + 24] = 1
+    frames = np.where(truth, 220, np.clip(frames, 0, 255)).astype(np.uint8)
+    path = write_coded(
+        tmp_path / "small.mp4", frames, "mpeg4", "yuv420p", form="gray", options={"qmin": "6", "qmax": "6"}
+    )
+    coded = read_frames(path)
+    assert np.median(np.abs(coded[1:].astype(int) - coded[:-1])) < 1  # the noise is gone
+    assert mask_scores(BackgroundSeparator().fit(coded).mask_, truth)["f1"] > 0.85
+
+
+def test_images_of_other_sizes_are_resized_where_a_size_is_given(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    for number, picture in enumerate(ramp()):
+        image = Image.fromarray(picture)
+        (image.resize((30, 20)) if number == 2 else image).save(tmp_path / f"{number}.png")
+    with pytest.raises(ValueError, match=r"frame 2 is 30 x 20 but the first is 48 x 32.*resize"):
+        read_frames(tmp_path)
+    assert read_frames(tmp_path, resize=(16, 24)).shape == (4, 16, 24)

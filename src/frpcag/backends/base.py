@@ -62,11 +62,14 @@ class Backend:
         """Return the most steps that `run_on_device` may do before `keep` is called."""
         return sys.maxsize
 
-    def run_on_device(self, state: Any, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float] | None:
+    def run_on_device(
+        self, state: Any, n_steps: int, *, t: float, restart: bool, rough: bool = True
+    ) -> tuple[StepScalars, float] | None:
         """Do several steps where a look at the scalars is dear; None where the solver is to do them one by one.
 
-        Momentum and restarts follow `frpcag.solvers.momentum`, beside the arrays. Returns the scalars of the last step
-        and the momentum's ``t``.
+        Momentum and restarts follow `frpcag.solvers.momentum`, beside the arrays. ``rough`` says that certificates will
+        look at the iterates, so that steps far from the optimum may round. Returns the scalars of the last step and the
+        momentum's ``t``.
         """
         return None
 

@@ -39,7 +39,7 @@ class BlockState:
     on_host: bool
     firsts: Array  # first block of every part, and the number of blocks
     data: list[Any]  # rows and graph of every part, in Dask's keeping
-    start: list[Any] | None = None  # blocks that every solve starts from, where they are not those of X
+    start: RowBlocks | None = None  # what the solve starts from, where it is not X
     saved: Saved | None = None  # the last checkpoint, from which the log goes on
     kept: int = 0  # the step of the last checkpoint, also of one that this run does not go on from
     log: list[float] = field(default_factory=list)  # momentum of every step since
@@ -126,7 +126,7 @@ class DaskBackend(Backend):
         parts = f"checkpoint={self.checkpoint!r}, every={self.every}, output={self.output!r}, kernels={self.kernels!r}"
         return f"DaskBackend({parts})"
 
-    def load(self, problem: Any, *, step: float, U0: Array | None = None) -> BlockState:
+    def load(self, problem: Any, *, step: float, U0: Any = None) -> BlockState:
         """Join the blocks of every worker where they live."""
         on_host = not isinstance(problem, BlockProblem)
         if on_host:
@@ -141,10 +141,9 @@ class DaskBackend(Backend):
             p,
         )
         features = layout.cluster.submit(_run, kernels, "feature_lists", problem.L2, 2 * problem.gamma2, dtype, p, step)
-        state = BlockState(problem, step, kernels, features, numbers, on_host, np.zeros(0), [])
-        if U0 is not None:
-            cuts = [np.asarray(U0[a:b], dtype) for a, b in pairwise(layout.bounds)]
-            state.start = [{"U": block, "Y": block} for block in cuts]
+        if on_host and U0 is not None:
+            U0 = RowBlocks([np.asarray(U0[a:b], dtype) for a, b in pairwise(layout.bounds)], U0.shape, dtype)
+        state = BlockState(problem, step, kernels, features, numbers, on_host, np.zeros(0), [], U0)
         self._join(state, problem.X.parts)
         problem.X.parts.clear()  # the joined copies serve from here on
         return state
@@ -187,7 +186,9 @@ class DaskBackend(Backend):
         """Do one step on every worker."""
         return self._advance(state, 1, 1.0, False, [momentum])[0]
 
-    def run_on_device(self, state: BlockState, n_steps: int, *, t: float, restart: bool) -> tuple[StepScalars, float]:
+    def run_on_device(
+        self, state: BlockState, n_steps: int, *, t: float, restart: bool, rough: bool = True
+    ) -> tuple[StepScalars, float]:
         """Do several steps; the workers agree on momentum and restarts among themselves."""
         return self._advance(state, n_steps, t, restart, None)
 
@@ -225,9 +226,9 @@ class DaskBackend(Backend):
         state.workers = layout.cluster.workers()
         runs = [slice(int(a), int(b)) for a, b in pairwise(state.firsts)]
         sizes = np.array(layout.sizes)
-        numbers = 2 * problem.gamma1, state.lam
+        do, numbers = (state.kernels, "join_rows"), (2 * problem.gamma1, state.lam)
         rows = [
-            (state.kernels, "join_rows", list(blocks[run]), list(graphs[run]), (i, sizes, state.firsts), *numbers)
+            (*do, list(blocks[run]), list(graphs[run]), (i, sizes, state.firsts), *numbers)
             for i, run in enumerate(runs)
         ]
         state.data = layout.cluster.map(_run, rows, [layout.homes[run.start] for run in runs])
@@ -245,7 +246,7 @@ class DaskBackend(Backend):
     def _begin(self, state: BlockState) -> None:
         """Place the parts at the step of the last checkpoint, or at the start, and do the steps of the log again."""
         layout, n_parts = state.problem.layout, len(state.data)
-        blocks = state.start
+        blocks = None if state.start is None else layout.map(_both, state.start.parts)
         if state.saved is not None and state.problem.store is not None:
             blocks = state.problem.store.load(state.saved, layout)
         state.tokens, state.epoch = None, state.epoch + 1
@@ -292,6 +293,11 @@ class DaskBackend(Backend):
                 return do()
             except PartLost as error:
                 state.tokens, lost = None, error
+                X = state.problem.X
+                if X.renew is not None:  # rows and graph came of an earlier solve, which Dask cannot do again
+                    X.renew()
+                    self._join(state, X.parts)
+                    X.parts.clear()
         raise RuntimeError(
             f"workers died {_ATTEMPTS} times while they did the same steps, the last time: {lost}. "
             f"{state.problem.layout.cluster.needs}".rstrip()
@@ -379,6 +385,11 @@ def _split(layout: Layout, whole: Sequence[Any], firsts: Array) -> list[Any]:
 def _run(kernels: str, name: str, *arguments: Any) -> Any:
     """Call a function of frpcag.backends.numba.blocks or .torch.blocks; the client need not have either."""
     return getattr(import_module(f"frpcag.backends.{kernels}.blocks"), name)(*arguments)
+
+
+def _both(U: Array) -> dict[str, Array]:
+    """Return a block of a solve that starts at ``U``."""
+    return {"U": U, "Y": U}
 
 
 def _has_gpu() -> bool:

@@ -100,6 +100,10 @@ class BlockProblem:
             return np.zeros(2)
         return tree_sum(self.layout.cluster, self.layout.map(_longest, self.L1.parts)).value
 
+    def start(self, U0: RowBlocks) -> RowBlocks:
+        """Return a warm start: the clean part of an earlier solve, in the blocks of ``X``."""
+        return U0
+
     @classmethod
     def of(cls, problem: Problem) -> BlockProblem:
         """Cut a problem of NumPy arrays into blocks, two for every worker."""

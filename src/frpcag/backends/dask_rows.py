@@ -48,6 +48,12 @@ def framed(problem: BlockProblem, units: Units, **numbers: Any) -> BlockProblem:
     return inner if problem.box is None else replace(inner, box=box(inner))
 
 
+def start(U0: RowBlocks, units: Units) -> RowBlocks:
+    """Return a warm start in other units."""
+    shared = ([value for _ in U0.parts] for value in (units.right, units.unit))
+    return replace(U0, parts=U0.layout.map(_frame, U0.parts, units.left, *shared), renew=None)
+
+
 def restored(
     problem: BlockProblem, inner: BlockProblem, U: RowBlocks, V: RowBlocks | None, units: Units
 ) -> tuple[RowBlocks, Moves]:

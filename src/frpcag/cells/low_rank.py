@@ -123,7 +123,8 @@ def ridge(weight: Array, sought: Array, given: Array, scale: float, *, axis: int
 def redescending(R: Array, cut: float) -> Array:
     """Return the weights ``1 / (1 + (r / cut)^2)^2``."""
     square = arrays_of(R).square
-    return 1 / square(1 + square(R / cut))
+    with np.errstate(over="ignore"):  # a cell so far off has no weight
+        return 1 / square(1 + square(R / cut))
 
 
 def solve_rows(weight: Array, target: Array, B: Array, ridge: float, *, leverage: bool = False):

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from frpcag import FRPCAG, RobustGraphCleaner
 from frpcag.cli import options
-from frpcag.cli.errors import CTRL_C, input_errors
+from frpcag.cli.errors import CTRL_C, input_errors, printable
 from frpcag.cli.pictures import save_cell_map
 from frpcag.cli.progress import Bar, collected_warnings, print_notices, print_warnings
 from frpcag.cli.runs import (
@@ -232,8 +232,10 @@ def _print_summary(record: dict[str, Any], cells: Cells, table: DataTable, targe
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")
     missing = f", {percent(data['missing'])} missing" if data["missing"] else ""
-    shown.add_row("data", f"{data['file']}: {data['n_samples']} rows x {data['n_features']} columns{missing}")
-    names = (lambda i: _row_name(table, i)), (lambda j: _column_name(table, j))
+    shown.add_row(
+        "data", f"{printable(data['file'])}: {data['n_samples']} rows x {data['n_features']} columns{missing}"
+    )
+    names = (lambda i: printable(_row_name(table, i))), (lambda j: printable(_column_name(table, j)))
     first, *rest = sentences(cells, *names)
     shown.add_row("wrong cells", first.partition(": ")[2])
     if cells.repaired.any():

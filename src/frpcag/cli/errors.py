@@ -27,8 +27,24 @@ _READING = re.compile(r"(?<![\w/.-])(columns|drop|id|missing|delimiter|decimal|e
 _ARGUMENT = re.compile(rf"(?<![\w/.-])({'|'.join(OPTIONS)})(?![\w/-]|\.\w)")
 
 
+# Characters that move the cursor, change colours or titles, or turn text around.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
 # What a shell reports of a command that Ctrl-C ended: 128 and the number of the signal.
 CTRL_C = 130
+
+
+def printable(text: str) -> str:
+    r"""Return text for a terminal: names that come from a file must not steer it.
+
+    Examples
+    --------
+    >>> from frpcag.cli.errors import printable
+    >>> print(printable("red: " + chr(27) + "[31m"))
+    red: \x1b[31m
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class InputError(Exception):
@@ -78,9 +94,9 @@ def _with_value(error: Any) -> str:
     said: str = error.format_message()
     # Typer from 0.29 on checks with pydantic, which says the rule and not the value.
     for found in getattr(error.__cause__, "errors", list)():
-        if found["type"] == "value_error":  # ours, with the value in it
+        rule, is_rule = re.subn(r"^Input should be (.*?)(, unable to parse.*)?$", r"\1", found["msg"])
+        if not is_rule:  # the value is told already
             continue
-        rule = re.sub(r"^Input should be (.*?)(, unable to parse.*)?$", r"\1", found["msg"])
         rule = rule.replace("a valid integer", "a whole number").replace("greater than or equal to", "at least")
         rule = rule.replace("less than or equal to", "at most")
         said = said.replace(found["msg"], f"{found['input']!r} must be {rule}")
@@ -110,4 +126,4 @@ def error_line(error: BaseException) -> str:
         text = f"out of memory ({said}); pass --float32, fewer samples or fewer features."
     else:
         text = f"unexpected {type(error).__name__}: {error}; run again with --debug to see where, and report it."
-    return "error: " + " ".join(text.split())
+    return "error: " + printable(" ".join(text.split()))

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import FRPCAG, RobustGraphCleaner
 from frpcag.cli import options
-from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.errors import InputError, input_errors, printable
 from frpcag.cli.progress import print_notices
 from frpcag.cli.runs import Timer, library_versions
 from frpcag.cli.tables import read_input
@@ -92,7 +92,7 @@ def explore(
             server = ExplorerServer(session, port=port)
         except OSError as error:
             raise InputError(f"--port={port} cannot be used ({error.strerror}); pass another one, or 0.") from error
-    server.run(lambda: print(f"exploring {file.name} at {server.address} (Ctrl-C ends)", flush=True))
+    server.run(lambda: print(f"exploring {printable(file.name)} at {server.address} (Ctrl-C ends)", flush=True))
     print("ended")
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.cli import options
-from frpcag.cli.errors import CTRL_C, InputError, input_errors
+from frpcag.cli.errors import CTRL_C, InputError, input_errors, printable
 from frpcag.cli.pictures import save_model_pictures
 from frpcag.cli.progress import Bar, collected_warnings, print_notices, print_warnings
 from frpcag.cli.runs import (
@@ -308,7 +308,7 @@ def _print_summary(record: dict[str, Any], target: Path, labels) -> None:
     table.add_column(overflow="fold")
     table.add_row(
         "data",
-        f"{data['file']}: {data['n_samples']} samples x {data['n_features']} features, {data['dtype']}"
+        f"{printable(data['file'])}: {data['n_samples']} samples x {data['n_features']} features, {data['dtype']}"
         + (f", {percent(data['missing'])} missing" if data["missing"] else ""),
     )
     table.add_row("certificate", certificate_in_words(record["certificate"]))

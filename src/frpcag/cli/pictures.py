@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from frpcag.report.figures import fonts_as_they_are
+
 # Dots per inch: a figure of one column is 700 dots wide.
 _DPI = 200
 
@@ -51,5 +53,6 @@ def _plots():
 def _save(figure, path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    figure.savefig(path, dpi=_DPI, metadata={"Software": None})
+    with fonts_as_they_are():
+        figure.savefig(path, dpi=_DPI, metadata={"Software": None})
     plt.close(figure)

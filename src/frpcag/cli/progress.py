@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from frpcag.cli.errors import in_option_words
+from frpcag.cli.errors import in_option_words, printable
 
 if TYPE_CHECKING:
     from frpcag.solvers import Progress
@@ -66,6 +66,10 @@ class Bar:
     def advance(self, name: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` pieces are finished, the next being ``name``."""
         self._bars.update(self._task, description=name, total=total, completed=done)
+
+    def steps(self, at: Progress) -> None:
+        """Show one step of a solve that its limit ends."""
+        self.advance(f"solving, step {at.n_iter} of {at.max_iter}", at.n_iter, at.max_iter)
 
     def __call__(self, at: Progress) -> None:
         """Show one solver step."""
@@ -114,10 +118,10 @@ def collected_warnings(column_name: Callable[[int], str] | None = None) -> Itera
 def print_warnings(lines: list[str]) -> None:
     """Print one line a warning on stderr."""
     for line in lines:
-        print(f"warning: {line}", file=sys.stderr)
+        print(f"warning: {printable(line)}", file=sys.stderr)
 
 
 def print_notices(lines: list[str]) -> None:
     """Print one line a notice on stderr: what was done to the input, which is no fault."""
     for line in lines:
-        print(f"note: {line}", file=sys.stderr)
+        print(f"note: {printable(line)}", file=sys.stderr)

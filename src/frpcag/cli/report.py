@@ -74,7 +74,11 @@ def load_run(run: Path, *, page: Path) -> Fit:
         raise InputError(
             f"{run} is not a folder that frpcag fit or frpcag video has written ({RUN_FILE} does not say so); pass one."
         )
-    return loaders[record["command"]](run, record, _links(run, page))
+    try:
+        return loaders[record["command"]](run, record, _links(run, page))
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{run / RUN_FILE} does not say what a run says ({what}); fit again.") from error
 
 
 def _load_fit(run: Path, record: dict[str, Any], files: dict[str, str]) -> Fit:

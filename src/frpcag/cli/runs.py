@@ -61,7 +61,7 @@ def read_run(output: Path) -> dict[str, Any]:
     """Return what the run.json of a folder says; nothing where there is none."""
     try:
         record = json.loads((output / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from frpcag import BackgroundSeparator
 from frpcag.cli import options
-from frpcag.cli.errors import InputError, input_errors
+from frpcag.cli.errors import InputError, input_errors, printable
 from frpcag.cli.progress import Bar, collected_warnings, print_warnings
 from frpcag.cli.runs import (
     Timer,
@@ -25,7 +25,7 @@ from frpcag.cli.runs import (
     write_run,
 )
 from frpcag.cli.video_live import serve
-from frpcag.cli.video_outputs import Fitted, grey_range, to_bytes, write_results, write_sheet
+from frpcag.cli.video_outputs import Fitted, check_size, grey_range, to_bytes, write_results, write_sheet
 from frpcag.video.decode import STREAMS
 from frpcag.video.encode import write_image
 from frpcag.video.frames import FrameSource, sample_frames
@@ -191,12 +191,13 @@ def _separate_clip(
             if n_frames < 2:
                 raise InputError(f"{frames.name} holds one frame; a background needs at least two to compare.")
             timer.lap("read")
-            separator = BackgroundSeparator(threshold=threshold, n_jobs=jobs, callback=bar).fit(sample)
+            separator = BackgroundSeparator(threshold=threshold, n_jobs=jobs, callback=bar.steps).fit(sample)
             timer.lap("fit")
             fitted: Fitted | None = Fitted(separator, numbers)
         else:
             separator, fitted = BackgroundSeparator.load(model), None
             sample, _, n_frames = _sampled(frames, 1, bar)
+            check_size(separator, sample.shape[1:], source.name, model.name)
             timer.lap("read")
         low, high = grey_range(sample)
         with run_folder(target, overwrite=overwrite) as folder:
@@ -301,14 +302,18 @@ def _print_summary(record: dict[str, Any], target: Path) -> None:
     data, fitted = record["data"], record["fitted_frames"]
     h, w, *channels = data["frame_shape"]
     kind = "colour" if channels else "grey"
-    table.add_row("clip", f"{data['file']}: {data['n_frames']} frames of {w} x {h}, {kind}, {data['dtype']}")
+    frames = "1 frame" if data["n_frames"] == 1 else f"{data['n_frames']} frames"
+    table.add_row("clip", f"{printable(data['file'])}: {frames} of {w} x {h}, {kind}, {data['dtype']}")
     if fitted is None:
         table.add_row("background", f"frozen, from {record['model']}")
     else:
         words = "all frames" if fitted == data["n_frames"] else f"{fitted} frames spread over the clip"
         table.add_row("background", f"learned from {words}")
+    kind = np.dtype(data["dtype"])
+    of = f" of {np.iinfo(kind).max}" if kind.kind in "ui" and kind != np.uint8 else ""
+    unit = "grey levels" if kind.kind in "ui" else "in units of the frames"
     table.add_row(
-        "noise", f"{record['noise']:.3g} grey levels; foreground from {record['threshold']:.3g} noise levels on"
+        "noise", f"{record['noise']:.3g}{of} {unit}; foreground from {record['threshold']:.3g} noise levels on"
     )
     share = record["foreground"]
     table.add_row("foreground", f"{percent(share['share'])} of the pixels, {percent(share['largest'])} at most")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ import typer
 
 from frpcag import BackgroundSeparator
 from frpcag.cli.errors import InputError
-from frpcag.cli.video_outputs import grey_range, to_bytes
+from frpcag.cli.video_outputs import check_size, grey_range, to_bytes
+from frpcag.runtime.local_server import LocalHandler, LocalServer
 from frpcag.video.boxes import boxes_of, draw_boxes
 from frpcag.video.decode import decode_video, import_av, import_pillow
 from frpcag.video.frames import FrameSource
@@ -32,12 +31,12 @@ _PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>frpcag v
 <style>body{margin:0;background:#111;color:#ddd;font:14px sans-serif}img{display:block;width:100%}
 header{display:grid;grid-template-columns:repeat(3,1fr);text-align:center}header b{padding:6px;font-weight:600}
 p{margin:8px}</style>
-<header><b>Picture</b><b>Background</b><b>Mask</b></header><img src="/stream" alt="live picture"><p id="state"></p>
+<header><b>Picture</b><b>Background</b><b>Mask</b></header><img src="stream" alt="live picture"><p id="state"></p>
 <script>
 async function say() {
   const state = document.getElementById("state");
   try {
-    const now = await (await fetch("/status.json")).json();
+    const now = await (await fetch("status.json")).json();
     state.textContent = now.to_learn ? `learning the background, ${now.to_learn} frames to go`
       : `frame ${now.frame}, ${now.boxes} ${now.boxes === 1 ? "box" : "boxes"}`;
   } catch { state.textContent = "the stream has ended"; }
@@ -89,6 +88,12 @@ class LiveView:
         to_learn = 0 if known else max(LEARN_EVERY * (self.learn_frames - len(self._held)), 1)
         return {"frame": self.n_seen - 1, "boxes": len(self.boxes), "to_learn": to_learn}
 
+    def named_boxes(self) -> list[dict[str, int]]:
+        """Return the boxes of the newest frame."""
+        with self.fresh:
+            frame, boxes = self.n_seen - 1, self.boxes
+        return [dict(zip(_BOX, (frame, *box), strict=True)) for box in boxes.tolist()]
+
     def end(self) -> None:
         """Say that no more frames come."""
         with self.fresh:
@@ -108,47 +113,42 @@ class LiveView:
             yield jpeg
 
 
-def live_server(view: LiveView, port: int) -> ThreadingHTTPServer:
-    """Return a server on this machine alone: a page at ``/``, MJPEG at ``/stream``, boxes at ``/boxes.json``."""
+class LiveServer(LocalServer):
+    """Serves a view: the page at ``address``, below it MJPEG at ``stream``, and ``boxes.json`` and ``status.json``."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path == "/stream":
-                self._stream()
-            elif self.path == "/boxes.json":
-                rows = [dict(zip(_BOX, (view.n_seen - 1, *box), strict=True)) for box in view.boxes.tolist()]
-                self._answer(json.dumps(rows).encode(), "application/json")
-            elif self.path == "/status.json":
-                self._answer(json.dumps(view.status()).encode(), "application/json")
-            elif self.path == "/":
-                self._answer(_PAGE, "text/html; charset=utf-8")
-            else:
-                self.send_error(404)
+    def __init__(self, view: LiveView, *, port: int = 0) -> None:
+        super().__init__(_Handler, port=port)
+        self.view = view
 
-        def _answer(self, body: bytes, kind: str) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
-        def _stream(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
-            self.end_headers()
-            try:
-                for jpeg in view.pictures():
-                    head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
-                    self.wfile.write(head.encode() + jpeg + b"\r\n")
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # the viewer has closed the page
+class _Handler(LocalHandler):
+    server: LiveServer
 
-        def log_message(self, *_: Any) -> None:
-            pass
+    def do_GET(self) -> None:
+        """Serve the page, and what it shows."""
+        self.server.request_read(self.connection)
+        if self.refused():
+            return
+        view = self.server.view
+        if self.asks_for(""):
+            self.answer(200, _PAGE, "text/html; charset=utf-8")
+        elif self.asks_for("stream"):
+            self._stream()
+        elif self.asks_for("boxes.json"):
+            self.answer_json(200, view.named_boxes())
+        elif self.asks_for("status.json"):
+            self.answer_json(200, view.status())
+        else:
+            self.answer_json(404, {"error": "there is nothing here; open the address that frpcag video printed."})
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    server.daemon_threads = True
-    return server
+    def _stream(self) -> None:
+        try:
+            self.send_head(200, "multipart/x-mixed-replace; boundary=frame")
+            for jpeg in self.server.view.pictures():
+                head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
+                self.wfile.write(head.encode() + jpeg + b"\r\n")
+        except OSError:
+            pass  # the viewer has closed the page, or does not read
 
 
 def serve(
@@ -172,22 +172,30 @@ def serve(
     if model is not None:
         separator = BackgroundSeparator.load(model)
     view = LiveView(separator, learn_frames=min(fit_frames, LEARN_FRAMES))
-    server = live_server(view, port)
+    try:
+        server = LiveServer(view, port=port)
+    except OSError as error:
+        raise InputError(f"--port={port} cannot be used ({error.strerror}); pass another one, or 0.") from error
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     if not quiet:
-        typer.echo(f"live picture at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends it)")
+        typer.echo(f"live picture at {server.address} (Ctrl-C ends it)")
+    name = source if camera is None else f"camera {camera}"
     try:
         for number, frame in enumerate(_frames(source, camera, resize, color)):
             if max_frames is not None and number >= max_frames:
                 break
+            if number == 0 and model is not None:
+                check_size(separator, frame.shape, str(name), model.name)
+            if number == 0 and not quiet:
+                typer.echo(f"live picture at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends it)")
             view.show(frame)
     except KeyboardInterrupt:
         pass
     finally:
         view.end()
         server.shutdown()
-        server.server_close()
+        server.end()
     if not quiet:
         typer.echo(f"{view.n_seen} frames shown")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from frpcag import BackgroundSeparator
+from frpcag.cli.errors import InputError
 from frpcag.cli.progress import Bar
 from frpcag.video.boxes import boxes_of
 from frpcag.video.encode import video_writer, write_image
@@ -98,6 +99,22 @@ def write_results(
             bar.advance(f"separating, frame {done} of {n_frames}", done, n_frames)
         listed.write("[]" if before == "[" else "]")
     return shares, sheet
+
+
+def check_size(separator: BackgroundSeparator, shape: tuple[int, ...], source: str, model: str) -> None:
+    """Raise InputError unless frames of a shape suit a separator."""
+    if shape == separator.frame_shape_:
+        return
+    (h, w, *_), now, known = separator.frame_shape_, *map(_in_words, (shape, separator.frame_shape_))
+    color = " --color" if len(separator.frame_shape_) == 3 else ""
+    raise InputError(
+        f"{source} has frames of {now} but {model} was learned from frames of {known}; pass --resize {w}x{h}{color} "
+        "with it, or learn anew without --model."
+    )
+
+
+def _in_words(shape: tuple[int, ...]) -> str:
+    return f"{shape[1]} x {shape[0]} in {'colour' if len(shape) == 3 else 'grey'}"
 
 
 def grey_range(sample: Array) -> tuple[float, float]:

@@ -141,6 +141,8 @@ def salt_and_pepper(
     """
     X = _copy_of(X)
     _check_fraction(fraction)
+    if (low is None or high is None) and np.isnan(X).all():
+        raise ValueError("X has no entry that is not NaN to take low and high from; pass both, such as low=0, high=1.")
     low = np.nanmin(X) if low is None else low
     high = np.nanmax(X) if high is None else high
     _check_value(low, X.dtype, name="low")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,16 +13,18 @@ from typing import Any
 
 import numpy as np
 import scipy.io
-from scipy import sparse
 
 from frpcag.data.column_kinds import DEFAULT, Kind, counts_rows, kind_of_cells
 from frpcag.data.delimited import read_delimited
+from frpcag.data.file_checks import dense, refuse_outside, require_room
 from frpcag.data.inputs import column_content
 
 Array = np.ndarray
 
 logger = logging.getLogger(__name__)
 
+# Bytes of an entry of a mat file, where they are not eight.
+_MAT_BYTES = {"int8": 1, "uint8": 1, "logical": 1, "int16": 2, "uint16": 2, "single": 4, "int32": 4, "uint32": 4}
 _WITH_KEY = (".npz", ".mat", ".h5", ".hdf5")
 _PICKLED = (
     "holds pickled Python objects, which are never loaded, because a pickle can run code; save numbers "
@@ -74,10 +77,16 @@ def read_matrix(path: str | os.PathLike, *, key: str | None = None) -> tuple[Arr
     path = Path(path)
     suffix = path.suffix.lower()
     check_path(path)
-    if key is not None and suffix not in _WITH_KEY:
-        raise ValueError(f"key={key!r} does not apply to {path}: a {suffix} file holds one matrix; drop key.")
+    check_key(path, key)
     X, names = _READERS[suffix](path, key)
     return _check_matrix(X, path), names
+
+
+def check_key(path: Path, key: str | None) -> None:
+    """Refuse a key for a file that holds one matrix."""
+    suffix = path.suffix.lower()
+    if key is not None and suffix not in _WITH_KEY:
+        raise ValueError(f"key={key!r} does not apply to {path}: a {suffix} file holds one matrix; drop key.")
 
 
 def check_path(path: Path, more: tuple[str, ...] = ()) -> None:
@@ -96,14 +105,17 @@ def check_path(path: Path, more: tuple[str, ...] = ()) -> None:
         raise ValueError(f"{path} is empty; check that it was saved completely.")
 
 
-def _check_matrix(X: Array, path: Path) -> Array:
-    if X.dtype.kind == "c":
-        raise ValueError(f"{path} holds complex numbers ({X.dtype}); a real matrix is needed; save X.real or abs(X).")
-    if X.dtype.kind not in "biuf":
+def _check_kind(dtype: np.dtype, path: Path) -> None:
+    if dtype.kind == "c":
+        raise ValueError(f"{path} holds complex numbers ({dtype}); a real matrix is needed; save X.real or abs(X).")
+    if dtype.kind not in "biuf":
         raise ValueError(
-            f"{path} holds values of dtype {X.dtype} (text, cells, structures) instead of numbers; save a "
-            "numeric matrix."
+            f"{path} holds values of dtype {dtype} (text, cells, structures) instead of numbers; save a numeric matrix."
         )
+
+
+def _check_matrix(X: Array, path: Path) -> Array:
+    _check_kind(X.dtype, path)
     if X.ndim != 2:
         raise ValueError(
             f"{path} holds an array of shape {X.shape}; a matrix (n_samples, n_features) is needed; save "
@@ -161,6 +173,7 @@ def _read_numpy(path: Path, key: str | None) -> tuple[Array, None]:
         if isinstance(loaded, np.ndarray):
             return loaded, None
         name = _choose(path, key, loaded.files)
+        require_room(path, sum(info.file_size for info in loaded.zip.infolist() if info.filename == f"{name}.npy"))
         with _reading(path):
             return np.asarray(loaded[name]), None
 
@@ -200,9 +213,12 @@ def read_frame(path: Path) -> tuple[list[str], list[Any], list[str | None]]:
     """Return names, columns and what they hold, of a parquet file; None for numbers, which come as NumPy arrays."""
     try:
         import pandas
-        import pyarrow  # noqa: F401  pandas reads parquet through it
+        import pyarrow.parquet  # pandas reads parquet through it
     except ImportError as error:
         raise ImportError(f"reading {path} needs pandas and pyarrow; install frpcag[io].") from error
+    with _reading(path):
+        told = pyarrow.parquet.read_metadata(path)
+    require_room(path, told.num_rows * told.num_columns * 8)
     with _reading(path):
         frame = pandas.read_parquet(path, engine="pyarrow")
     columns: list[Any] = []
@@ -224,11 +240,18 @@ def read_cells(path: Path) -> tuple[list[str], Array, dict[str, Any], Array]:
     """Return names of the genes, counts, annotation of the cells by name, and names of the cells, of an h5ad file."""
     try:
         import anndata
+        import h5py  # anndata reads through it
     except ImportError as error:
         raise ImportError(f"reading {path} needs anndata; install frpcag[anndata].") from error
     with _reading(path):
+        file = h5py.File(path, "r")
+    with file:
+        refuse_outside(file, path)
+        if isinstance(file.get("X"), h5py.Dataset):
+            require_room(path, file["X"].nbytes)
+    with _reading(path):
         adata = anndata.read_h5ad(path)
-    X = adata.X.toarray() if sparse.issparse(adata.X) else np.asarray(adata.X)
+    X = dense(adata.X, path)
     annotation = {str(name): adata.obs[name] for name in adata.obs}
     return (
         [str(name) for name in adata.var_names],
@@ -245,13 +268,16 @@ def _read_mat(path: Path, key: str | None) -> tuple[Array, None]:
             X, _ = _read_h5(path, key)
             return X.T, None
     with _reading(path):
-        names = [name for name, _, _ in scipy.io.whosmat(str(path), appendmat=False)]
-    name = _choose(path, key, names)
+        told = {name: (shape, kind) for name, shape, kind in scipy.io.whosmat(str(path), appendmat=False)}
+    name = _choose(path, key, list(told))
+    shape, kind = told[name]
+    if kind != "sparse":  # a sparse one is small until it is made dense
+        require_room(path, math.prod(shape) * _MAT_BYTES.get(kind, 8))
     with _reading(path), warnings.catch_warnings():
         # SciPy 1.18 announces sparse arrays in place of matrices; either is made dense here.
         warnings.simplefilter("ignore", DeprecationWarning)
         X = scipy.io.loadmat(str(path), variable_names=[name], appendmat=False)[name]
-    return X.toarray() if sparse.issparse(X) else np.asarray(X), None
+    return dense(X, path), None
 
 
 def _read_h5(path: Path, key: str | None) -> tuple[Array, None]:
@@ -271,8 +297,12 @@ def _read_h5(path: Path, key: str | None) -> tuple[Array, None]:
         with _reading(path):
             file.visititems(note)
         name = _choose(path, key if key is None else key.strip("/"), names)
+        data = file[name]
+        refuse_outside(data, path)
+        _check_kind(data.dtype, path)
+        require_room(path, data.nbytes)
         with _reading(path):
-            return np.asarray(file[name][()]), None
+            return np.asarray(data[()]), None
 
 
 _READERS: dict[str, Callable[[Path, str | None], tuple[Array, list[str] | None]]] = {

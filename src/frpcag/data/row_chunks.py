@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from frpcag.data.file_checks import refuse_pickled
 from frpcag.runtime.arrays import is_dask
 
 # Bytes of a chunk where the source does not say.
@@ -48,9 +49,11 @@ def as_row_chunks(X: Any, *, chunk_rows: int | None = None) -> Any:
             "map or a path that ends in .npy or .zarr."
         )
     _check_kind(tuple(shape), np.dtype(dtype))
+    library = type(X).__module__.partition(".")[0]
+    if library == "zarr":
+        refuse_pickled(X, "X")
     if chunk_rows is None:
         chunk_rows = max(1, _CHUNK_BYTES // max(1, shape[1] * np.dtype(dtype).itemsize))
-    library = type(X).__module__.partition(".")[0]
     if library == "h5py":
         return _from_reads(_read_hdf5, (str(X.file.filename), X.name), shape, dtype, chunk_rows)
     if isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.flags.c_contiguous:

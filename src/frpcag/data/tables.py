@@ -14,7 +14,7 @@ import numpy as np
 from frpcag.data.column_choice import as_names, find_columns
 from frpcag.data.column_kinds import Kind, NumberFormat, is_id, kind_of_cells
 from frpcag.data.delimited import read_delimited
-from frpcag.data.files import check_path, read_cells, read_frame, read_matrix
+from frpcag.data.files import check_key, check_path, read_cells, read_frame, read_matrix
 from frpcag.data.table_files import Format, write_columns
 
 Array = np.ndarray
@@ -190,10 +190,9 @@ def read_table(
     path = Path(path)
     suffix = path.suffix.lower()
     check_path(path, (*TEXT_SUFFIXES, ".h5ad"))
+    check_key(path, key)
     numbers = NumberFormat.of(decimal=decimal, missing=as_names(missing))
     if suffix in TEXT_SUFFIXES:
-        if key is not None:
-            raise ValueError(f"key={key!r} does not apply to {path}: a {suffix} file holds one matrix; drop key.")
         if delimiter is not None and len(delimiter) != 1:
             raise ValueError(f"delimiter={delimiter!r} must be one character; ' ' stands for any white space.")
         text = read_delimited(path, delimiter=delimiter, encoding=encoding, numbers=numbers)

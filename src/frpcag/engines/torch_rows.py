@@ -60,6 +60,7 @@ class TensorRows:
         self.n_neighbors, self.keep, self.nonnegative = known.n_neighbors, host.keep, host.nonnegative
         self.X, self.U, self.center, self.scale = (put(A) for A in (known.X, known.U, known.center, known.scale))
         self.mean, self.directions, self.origin = (put(A) for A in (known.mean, host.directions, host.origin))
+        self.embedding, self.level = put(host.embedding), put(known.level)
         training = known.training
         self.training = Training(self.X, training.tol, put(training.common), put(training.rates))
         self.near = TensorAnchors(self.solved(self.X), metric=known.metric)
@@ -69,7 +70,7 @@ class TensorRows:
             self.links = TensorLinks(fitted.graph, device)
             self.anchors = TensorAnchors(self.clean_rows, metric=EUCLIDEAN)
         if self.terms.L2 is not None:
-            self.L2 = scaled(TorchCSR.of(self.terms.L2, device), 2 * self.terms.gamma2)
+            self.L2 = scaled(TorchCSR.of(self.terms.L2, device), 1.0)
 
     def denoise(self, rows: Tensor) -> Tensor:
         """Return rows without their errors, in the units of the data."""
@@ -94,10 +95,11 @@ class TensorRows:
         weights = torch.exp(-torch.square(distances / distances.mean(dim=1, keepdim=True).clamp(min=1e-300)))
         weights = (weights / weights.sum(dim=1, keepdim=True)).float()
         seen = ~torch.isnan(solved)
-        Z = (solved / self.unit - self.mean).clamp(-FARTHEST, FARTHEST).nan_to_num(nan=0.0).float()
+        Z = ((solved - self.level) / self.unit).clamp(-FARTHEST, FARTHEST).float() - self.mean
+        Z = Z.nan_to_num(nan=0.0)
         rate = repeat_rates(rows, indices, weights, self.training, least=self.least)
         values, wrong = explain_rows(self.model, Z, seen.float(), rate)
-        predicted = (values + self.mean) * self.unit
+        predicted = (values + self.mean).double() * self.unit + self.level
         if self.near_share > 0:
             around = torch.einsum("mk,mkp->mp", weights.to(self.U.dtype), self.U[indices])
             predicted = (1 - self.near_share) * predicted + self.near_share * self.solved(around)
@@ -117,24 +119,19 @@ class TensorRows:
     def _embed(self, rows: Tensor) -> Tensor:
         solved, predicted, wrong, first, known = self._look(rows)
         repaired = (1 - wrong) * solved.nan_to_num(nan=0.0) + wrong * predicted
-        pull, target = torch.zeros(len(rows), dtype=torch.float64, device=rows.device), torch.zeros_like(solved)
+        pull = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
+        middle = torch.where(torch.isnan(solved), repaired, solved)
         if self.links is not None:
             indices, distances = self.anchors.nearest(repaired, self.n_neighbors)
-            pull, weights = self.links.of(indices, distances)
-            pull = self.gamma1 * pull
-            target = torch.einsum("mk,mkp->mp", weights, self.clean_rows[indices].double())
-            target = (self.gamma1 * target).to(solved.dtype)
+            diagonal, weights = self.links.of(indices, distances)
+            pull = self.gamma1 * diagonal
+            middle = torch.einsum("mk,mkp->mp", weights, self.clean_rows[indices].double()) / diagonal[:, None]
         given = repaired if self.terms.loss == "l2" else solved
-        start = torch.where(
-            pull[:, None] > 0,
-            target / torch.where(pull > 0, pull, 1)[:, None].to(target.dtype),
-            given.nan_to_num(nan=0.0),
-        )
         L2 = None if self.L2 is None else (*self.L2[:2], self.L2[2].to(given.dtype))
-        clean = solve_rows(given, target, start, L2, self.terms.steps(pull.cpu().numpy()), MOST_STEPS)
-        clean = torch.where(known[:, None], self.clean_rows[first], clean)
+        clean = solve_rows(given, middle.to(given.dtype), L2, self.terms.steps(pull.cpu().numpy()), MOST_STEPS)
         clean = clean.clamp(min=0) if self.nonnegative else clean
-        return (clean - self.origin).to(rows.dtype) @ self.directions.T.to(rows.dtype)
+        found = (clean - self.origin).to(rows.dtype) @ self.directions.T.to(rows.dtype)
+        return torch.where(known[:, None], self.embedding[first].to(rows.dtype), found)
 
 
 _PREPARED: WeakKeyDictionary[Any, tuple[Tensor, TensorRows]] = WeakKeyDictionary()

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 # Rows on which everything is chosen; more rows are then judged by what was chosen.
 MOST_ROWS = 2000
-# Below this there is nothing to learn from; missing cells get the median of their column.
+# Below this, and from one column, there is nothing to learn; missing cells get the median of their column.
 LEAST_ROWS, LEAST_CELLS = 10, 60
 # Rows of a Dask array that are fitted.
 CLIENT_ROWS = 10_000
@@ -144,7 +144,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
             The fitted estimator. All results appear together. If a fit fails, or if Ctrl-C ends it before the cells are
             judged, the earlier results stay.
         """
-        with whole_fit(self) as fresh:
+        # Entries at the end of the range are refused by the fit of what was cleaned.
+        with whole_fit(self) as fresh, np.errstate(over="ignore", invalid="ignore"):
             fresh._fit(X)
         raise_if_interrupted(self.estimator_)
         return self
@@ -241,7 +242,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     def _find(self, X: Array, observed: Array, units, shape, seed: int):
         """Return the rounds, and probability, prediction and wrong rows of the data."""
         n = len(X)
-        if n < LEAST_ROWS or observed.sum() < LEAST_CELLS:
+        if n < LEAST_ROWS or X.shape[1] < 2 or observed.sum() < LEAST_CELLS:
             predicted = np.broadcast_to(column_medians(np.where(observed, X, 0), observed), X.shape)
             return None, np.zeros(X.shape), predicted, np.zeros(n, bool)
         Z = units.apply(X)

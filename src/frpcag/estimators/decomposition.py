@@ -301,7 +301,9 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
             engine.clock.lap("refine")
             if graphs[0] is None or fresh is None or graphs[0].edges_kept_by(fresh) >= enough:
                 break
-            solution, graphs, problem = self._solve(engine, centred, solution.U, sample_graph=fresh)
+            U = engine.arranged(centred, solution.U, fresh)
+            solution, graphs, problem = self._solve(engine, centred, U, sample_graph=fresh)
+            del U  # its memory is for the results
             self.n_refine_ += 1
         return solution, graphs, problem
 

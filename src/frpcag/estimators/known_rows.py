@@ -99,13 +99,14 @@ class KnownRows:
         step = -(-len(X) // _SOME)
         off = np.abs(solved[::step] - clean[::step])
         right = np.where(off > _STANDS_OUT * off.mean(dtype=np.float64), clean[::step], solved[::step])
-        self.unit = float(np.abs(right - right.mean(axis=0)).mean(dtype=np.float64)) or 1.0
-        right = (right / self.unit).astype(np.float32)
+        self.level = right.mean(axis=0, dtype=np.float64)  # rows need not be centred
+        self.unit = float(np.abs(right - self.level).mean()) or 1.0
+        right = self._in_units(right)
         tol = _EQUAL * float(np.abs(X).max(initial=0.0))
         self.training = Repeats(X, tol, *_common_values(X[::step], tol))
         rank = self._learn(right, X[::step], ranks=_RANKS)
         # Of what stood out, only that which no direction explains stays out.
-        rows = (solved[::step] / self.unit).astype(np.float32)
+        rows = self._in_units(solved[::step])
         centred, seen = rows - self.mean, np.ones(rows.shape, np.float32)
         said = explain_rows(self.model, centred, seen, -seen, n_jobs=n_jobs)
         right = np.where(said.wrong > 0.5, said.values + self.mean, rows)
@@ -162,7 +163,7 @@ class KnownRows:
         rate = self._repeats(given, *near)
         said = explain_rows(_model(directions, variances, rank, scale, span), shown, seen, rate, n_jobs=self.n_jobs)
         if (hidden := seen == 0).any():
-            off, around = rows - self.mean, self._around(*near) / self.unit - self.mean
+            off, around = rows - self.mean, self._in_units(self._around(*near)) - self.mean
             errors = [np.abs((1 - a) * said.values + a * around - off)[hidden].mean() for a in _SHARES]
             self.near_share = _SHARES[int(np.argmin(errors))]
         count = np.maximum(seen.sum(axis=1), 1)
@@ -182,16 +183,18 @@ class KnownRows:
         solved = self.solved(rows)
         near = self._near(solved)
         seen = ~np.isnan(solved)
-        Z = np.clip(solved / self.unit - self.mean, -FARTHEST, FARTHEST)
-        Z = np.nan_to_num(Z, copy=False, nan=0.0).astype(np.float32)
+        Z = np.nan_to_num(self._in_units(solved) - self.mean, copy=False, nan=0.0)
         said = explain_rows(self.model, Z, seen.astype(np.float32), self._repeats(rows, *near), n_jobs=self.n_jobs)
-        predicted = (said.values + self.mean) * self.unit
+        # In float64: the unit of extreme data is not in the range of float32.
+        predicted = (said.values + self.mean).astype(np.float64) * self.unit + self.level
         if self.near_share > 0:
             predicted = (1 - self.near_share) * predicted + self.near_share * self._around(*near)
         first = near[0][:, 0]
         off = np.abs(solved - self.solved(self.X[first])).max(axis=1, initial=0.0, where=seen)
         wrong = np.where(seen, said.wrong, np.float32(1))
-        return Seen(solved, predicted.astype(solved.dtype, copy=False), wrong, first, off <= self.same)
+        with np.errstate(over="ignore"):
+            predicted = predicted.astype(solved.dtype, copy=False)
+        return Seen(solved, predicted, wrong, first, off <= self.same)
 
     def clean(self, rows: Array, *, keep: bool) -> Array:
         """Return rows with wrong and missing cells as predicted; without ``keep`` all cells are.
@@ -216,6 +219,11 @@ class KnownRows:
         """Return rows centred and scaled as for the solve."""
         with np.errstate(over="ignore"):
             return (rows - self.center) / self.scale
+
+    def _in_units(self, solved: Array) -> Array:
+        """Return rows about their level in mean deviations, as float32: it holds their squares."""
+        with np.errstate(over="ignore"):
+            return np.clip((solved - self.level) / self.unit, -FARTHEST, FARTHEST).astype(np.float32)
 
     def _near(self, solved: Array, *, skip_first: bool = False) -> tuple[Array, Array]:
         """Return the training rows near each row and their weights, sum one."""

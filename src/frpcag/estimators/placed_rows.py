@@ -68,11 +68,11 @@ class FittedRows:
         -------
         ndarray of shape (n_rows, n_features)
         """
-        pull, target = np.zeros(len(rows)), np.zeros_like(rows)
+        pull, middle = np.zeros(len(rows)), np.where(np.isnan(rows), repaired, rows)
         if self.links is not None and self.anchors is not None:
             diagonal, edges = self.links.of(*self.anchors.nearest(repaired, self.n_neighbors), joined=True)
             pull = self.gamma1 * diagonal
-            target = (edges.astype(self.U.dtype) @ self.U * self.gamma1).astype(rows.dtype)
+            middle = edges.astype(self.U.dtype) @ self.U / diagonal[:, None]
         # A squared loss has no bound to what a wrong cell pulls.
         given = repaired if self.terms.loss == "l2" else rows
-        return solve_linked(given, self.terms, pull=pull, target=target, n_jobs=self.n_jobs)
+        return solve_linked(given, self.terms, pull=pull, middle=middle, n_jobs=self.n_jobs)

@@ -33,10 +33,11 @@ class PreparedRows:
             center=model.center_,
             scale=model.scale_,
             metric=(graph.metric if graph is not None else None) or model.metric,
-            n_neighbors=min(model.n_neighbors, max(1, n - 1)),
+            n_neighbors=int(min(model.n_neighbors, max(1, n - 1))),
             n_jobs=model.n_jobs,
         )
         self.keep, self.nonnegative = model.loss == "l1", model.nonnegative
+        self.embedding = model.embedding_
         self.directions, self.origin = model.components_, (model.mean_ - model.center_) / model.scale_
         self._placing = {
             "sample_graph": graph,
@@ -62,12 +63,13 @@ class PreparedRows:
         """Return rows in the principal directions, smoothed as the fitted ones."""
         seen = self.known.look(rows)
         clean = self.fitted.place(seen.rows, seen.repaired)
-        clean[seen.known] = self.fitted.U[seen.first[seen.known]]
         if self.nonnegative:
             np.maximum(clean, 0, out=clean)
         clean = (clean - self.origin).astype(rows.dtype, copy=False)
         # Not a matrix product, whose last bit depends on the number of rows.
-        return np.einsum("ij,kj->ik", clean, self.directions.astype(rows.dtype, copy=False))
+        out = np.einsum("ij,kj->ik", clean, self.directions.astype(rows.dtype, copy=False))
+        out[seen.known] = self.embedding[seen.first[seen.known]]
+        return out
 
 
 _PREPARED: WeakKeyDictionary[Any, tuple[Any, PreparedRows]] = WeakKeyDictionary()

@@ -31,13 +31,15 @@ def floats(shape: str, *, least: float = -np.inf, half: bool = False) -> Check:
     return check
 
 
-def whole_numbers(shape: str) -> Check:
-    """Check an array of integers >= 0."""
+def whole_numbers(shape: str, *, below: str | None = None) -> Check:
+    """Check an array of integers >= 0; with ``below`` they are places in a shared length."""
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
         _array(name, value, "iu", shape, sizes)
         if value.size and value.min() < 0:
             raise ValueError(f"{name} has entries below 0")
+        if below is not None and value.size and value.max() >= sizes[below]:
+            raise ValueError(f"{name} has entries that are not below {sizes[below]}")
 
     return check
 

@@ -77,8 +77,8 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     "CompressiveFRPCAG": {
         **_DECOMPOSITION,
         "sample_rows_": floats_or_missing("mp"),
-        "sample_indices_": whole_numbers("m"),
-        "feature_indices_": whole_numbers("q"),
+        "sample_indices_": whole_numbers("m", below="n"),
+        "feature_indices_": whole_numbers("q", below="p"),
         "estimator_": fitted_on("mq"),
         "heldout_error_": one_of(float),
     },

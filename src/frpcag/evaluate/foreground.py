@@ -66,7 +66,7 @@ def best_threshold(score: Any, truth: Any) -> dict[str, float]:
     """
     score, truth = _checked(score, truth, "score")
     counts = truth != IGNORE
-    values, real = score[counts], truth[counts] == 1
+    values, real = score[counts] + 0.0, truth[counts] == 1
     top = float(np.quantile(values, 0.9999)) if values.size else 0.0
     if not top > 0:
         top = max(float(values.max(initial=0.0)), 1e-30)

@@ -15,7 +15,7 @@ RANK_TOL = 0.01
 # Both sides above this: a Gram matrix would cost more than a randomised sketch.
 _GRAM_SIDE = 4096
 # Components of the sketch when none are asked for.
-_SKETCH_RANK = 256
+SKETCH_RANK = 256
 # Rows per block of the Gram sum: bounds the float64 copy of a float32 block.
 _BLOCK = 4096
 
@@ -63,7 +63,7 @@ def gram_svd(
     unit = power_unit(max(float(U.max()), -float(U.min())), U.dtype.itemsize)
     scaled = U if unit == 1.0 else U / unit
     if min(n, p) > _GRAM_SIDE:
-        rank = n_components if isinstance(n_components, Integral) else _SKETCH_RANK
+        rank = n_components if isinstance(n_components, Integral) else SKETCH_RANK
         W, Sigma, Vt = randomized_svd(scaled, min(rank, n, p), random_state=random_state)
         c = count_components(Sigma, n_components, rank_tol)
         Sigma = Sigma[:c]

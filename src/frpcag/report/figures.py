@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -243,7 +245,7 @@ def _images(draw: Callable[[], Any], themes: Sequence[str]) -> dict[str, str]:
     import matplotlib.pyplot as plt
 
     found = {}
-    with plt.style.context("default", after_reset=True):
+    with plt.style.context("default", after_reset=True), fonts_as_they_are():
         figure = draw().figure
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once; saving would do it again, twice
@@ -255,6 +257,14 @@ def _images(draw: Callable[[], Any], themes: Sequence[str]) -> dict[str, str]:
             found[theme] = data_address(buffer.getvalue(), "image/png")
         plt.close(figure)
     return found
+
+
+@contextmanager
+def fonts_as_they_are() -> Iterator[None]:
+    """Draw names in scripts that the font lacks as boxes, without a warning for each character."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        yield
 
 
 def _repaint(figure: Any) -> None:

@@ -21,7 +21,7 @@ from frpcag.runtime.tasks import Layout
 Array = np.ndarray
 
 # Of the files; what another version has written is refused.
-_VERSION = 3
+_VERSION = 4
 _OWNER = "owner"
 _FOLDERS = re.compile(r"(prepared|step|clean)-[0-9]{6}-[0-9a-f]{8}")
 
@@ -81,6 +81,15 @@ class Checkpoint:
             if _FOLDERS.fullmatch(name) and name not in kept:
                 self._drop(name)
 
+    def within(self, name: str, mark: Any) -> Checkpoint:
+        """Return a checkpoint of this fit in a folder inside, its own; what another ``mark`` has left there goes."""
+        inner = Checkpoint(f"{self.url}/{name}", content_digest([self.fit, mark]))
+        found = inner._read_json("prepared")
+        if found is not None and found["fit"] != inner.fit:
+            self._drop(name)
+        inner.claim()
+        return inner
+
     def saved(self, name: str) -> Saved | None:
         """Return the last complete save of a name; None if there is none.
 
@@ -102,6 +111,8 @@ class Checkpoint:
                 f"checkpoint={self.url!r} holds a fit of other data, chunks or parameters; pass an empty folder, or "
                 "delete this one."
             )
+        if not _is_save(content, name):
+            raise ValueError(_damaged(self.url, f"{name}.json does not describe a save"))
         return Saved(content["folder"], content["step"], content["digests"], content["note"])
 
     def save(self, name: str, layout: Layout, parts: Sequence[Any], *, step: int, note: dict[str, Any]) -> Saved:
@@ -201,6 +212,20 @@ class Checkpoint:
         files, root = _open_folder(self.url)
         if files.exists(f"{root}/{folder}"):
             files.rm(f"{root}/{folder}", recursive=True)
+
+
+def _is_save(content: dict[str, Any], name: str) -> bool:
+    """Say whether a manifest has what a save has; its folder will be read, and deleted one day."""
+    folder, step, digests = (content.get(key) for key in ("folder", "step", "digests"))
+    return (
+        isinstance(folder, str)
+        and _FOLDERS.fullmatch(folder) is not None
+        and folder.startswith(f"{name}-")
+        and type(step) is int
+        and isinstance(digests, list)
+        and all(isinstance(digest, str) for digest in digests)
+        and isinstance(content.get("note"), dict)
+    )
 
 
 def _open_folder(url: str) -> tuple[Any, str]:

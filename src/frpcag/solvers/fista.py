@@ -77,7 +77,9 @@ def fista(
 
 def _advance(backend: Backend, state: Any, momentum: Momentum, stop: Stop, n_steps: int) -> StepScalars:
     """Do several steps; return the scalars of the last."""
-    if (done := backend.run_on_device(state, n_steps, t=momentum.t, restart=momentum.restart)) is not None:
+    rough = stop.rule == "gap"  # the change of the iterates would be that of their rounding
+    done = backend.run_on_device(state, n_steps, t=momentum.t, restart=momentum.restart, rough=rough)
+    if done is not None:
         scalars, momentum.t = done
         backend.keep(state, t=momentum.t, memory=stop.memory(scalars))
         return scalars

@@ -46,9 +46,12 @@ def opened_video(source: Any, **options: Any) -> Iterator[Any]:
                 raise ValueError(f"{source}: the codec of its video is unknown here; convert it, to H.264 for one.")
             yield container
     except av.FFmpegError as error:
-        raise ValueError(
-            f"{source} cannot be read as video ({error.strerror or error}); it is damaged, cut off or no video."
-        ) from error
+        why = "it is damaged, cut off or no video."
+        if str(source).startswith(STREAMS):
+            why = "check the address, and that it sends video."
+        elif "format" in options:
+            why = "check the number of the camera, and that no other program holds it."
+        raise ValueError(f"{source} cannot be read as video ({error.strerror or error}); {why}") from error
 
 
 def decode_video(source: Any, *, color: bool, **options: Any) -> Iterator[tuple[float | None, Array]]:

@@ -81,10 +81,10 @@ class FrameSource:
                 continue
             if self.max_frames is not None and number // self.every >= self.max_frames:
                 return
-            if shape is not None and frame.shape[:2] != shape:
+            if shape not in (None, frame.shape[:2]) and not isinstance(self.resize, tuple):
                 raise ValueError(
                     f"{self.name}: frame {number} is {_size(frame.shape)} but the first is {_size(shape)}; all "
-                    "frames must have one size: bring them to it first, or cut the clip."
+                    f"frames must have one size: resize them, to {_size(shape)} for one, or cut the clip."
                 )
             shape = frame.shape[:2]
             yield number / rate if seconds is None else seconds, self._shaped(frame)

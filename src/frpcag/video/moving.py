@@ -67,12 +67,12 @@ def explain(frame: Array, mean: Array, planes: Array, moving: Array, links: Arra
     [[78.]]
     """
     out = np.array(mean, np.float32)
-    _explain(frame, planes, moving, links, np.float32(REACH * noise), out)
+    _explain(frame, planes, moving, links, np.float32(REACH * noise), SEEN, out)
     return out
 
 
 @compiled
-def _explain(frame, planes, moving, links, reach, out):
+def _explain(frame, planes, moving, links, reach, share, out):
     near = np.empty(len(links) + 2, np.float32)  # the least distances of linked frames, sorted
     for pixel in range(out.shape[0]):
         for channel in range(out.shape[1]):
@@ -84,7 +84,7 @@ def _explain(frame, planes, moving, links, reach, out):
             free = 0
             for link in links:
                 free += not moving[link, pixel]
-            rank = max(int(np.ceil(SEEN * free)), 2)
+            rank = max(int(np.ceil(share * free)), 2)
             near[:rank] = room
             for link in links:
                 if moving[link, pixel]:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import diags_array
-from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.whole import whole_fit
 from frpcag.graphs import Graph, build_graph
 from frpcag.graphs.weights import edges_to_matrix
-from frpcag.problem import Problem
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.threads import block_pool
-from frpcag.solvers import Progress, solve
+from frpcag.solvers import Progress
+from frpcag.video.background import solve_backgrounds
 from frpcag.video.checks import check_frames, choice
-from frpcag.video.follow import follow
+from frpcag.video.frozen import FrozenBackground
 from frpcag.video.ghosts import find_free_places, free_first
 from frpcag.video.masks import LEVEL, foreground_score
 from frpcag.video.moving import explain, typical_size, widened
@@ -37,15 +33,16 @@ TIGHTNESS = 0.4
 SHORTER = 1.0
 # A frame is linked to the square root of their number of frames, at most this many.
 MOST_NEIGHBORS = 20
-# The noise cannot be smaller than this share of the range of the data, half a grey level of 8 bits.
-LEAST_NOISE = 1 / 510
+# The noise cannot be smaller than this share of the range of the data, one and a half grey levels of 8 bits: a codec
+# smooths away the noise of what stands still, and leaves traces of that size around what moves.
+LEAST_NOISE = 1.5 / 255
 NOISE_PIXELS = 3000  # that the first estimate of the noise looks at
 # What a fit holds for each entry of the frames at its peak; measured by benchmarks/video.py.
-BYTES_PER_ENTRY = 56
-_BLOCK, _FEW = 16, 8
+BYTES_PER_ENTRY = 40
+_FEW = 8  # frames that a thread takes at a time
 
 
-class BackgroundSeparator(SavedModel, BaseEstimator):
+class BackgroundSeparator(FrozenBackground, SavedModel, BaseEstimator):
     """Background and foreground of a video from a fixed camera (Shahid et al. 2016, "Static background separation").
 
     Every frame is linked to the frames that it resembles, except those near it in time. The background ``U`` minimises
@@ -63,14 +60,15 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         Score from which on a pixel is foreground, in noise levels; see :func:`frpcag.video.masks.foreground_score`.
     tol : float, default=0.05
         Relative duality gap at which to stop.
-    max_iter : int, default=30
-        Limit of solver steps in each of two solves, a compromise with speed: twice as many make slightly better masks.
+    max_iter : int, default=100
+        Limit of solver steps in each of two solves; most blocks of pixels meet ``tol`` before.
     backend : str, default="auto"
         Which backend computes.
     n_jobs : int, optional
         Number of threads, all cores by default. Results do not depend on it.
     callback : callable, optional
-        Called after every solver step with a ``Progress``; a true return value stops the solve early.
+        Called after every solver step of a block of pixels with a ``Progress`` of all blocks together, from one thread
+        at a time; a true return value stops the solve early.
 
     Attributes
     ----------
@@ -102,7 +100,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
     -----
     Colour is solved channel by channel on the graph of the grey frames. The Laplacian is the combinatorial one,
     which keeps levels, over the mean degree, with binary weights. Departures from the paper: no pixel graph, links
-    that skip near frames. A fit holds some 56 bytes for each entry of the frames. ``save`` leaves out what is
+    that skip near frames. A fit holds some 40 bytes for each entry of the frames. ``save`` leaves out what is
     of the clip alone: ``background_``, ``foreground_``, ``mask_`` and ``frame_graph_``.
 
     Examples
@@ -129,7 +127,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         gamma1: str | float = "auto",
         threshold: str | float = "auto",
         tol: float = 0.05,
-        max_iter: int = 30,
+        max_iter: int = 100,
         backend: str = "auto",
         n_jobs: int | None = None,
         callback: Callable[[Progress], object] | None = None,
@@ -185,8 +183,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         self.threshold_ = float(choice("threshold", self.threshold, LEVEL))
         self.n_iter_, self.duality_gap_ = 0, 0.0
         first = self._solve(planes, None, None)
-        score = foreground_score(frames - first.reshape(frames.shape), level, n_jobs=self.n_jobs)
-        moving = (score > self.threshold_ - SHORTER).reshape(planes.shape[:2])
+        moving = self._stands_out(frames, first.reshape(frames.shape), level).reshape(planes.shape[:2])
         if moving.all():  # a threshold near zero: what is all foreground says nothing about the background
             moving[:] = False
         free = find_free_places(frames, level, lambda S: foreground_score(S, level, n_jobs=self.n_jobs))
@@ -199,7 +196,7 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
             self.frame_graph_ = _linked(planes, near)
         del still
         self.background_ = self._solve(planes, moving, first).reshape(frames.shape)
-        del first, score
+        del first
         self.foreground_ = np.subtract(frames, self.background_, dtype=np.float32)
         moving = moving.reshape(frames.shape[:3])
         wide = widened(moving)
@@ -208,142 +205,41 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         self.drift_ = np.zeros(self.frame_shape_, np.float32)
         self._keep(choose_references(self.background_, self.noise_), 1)
 
-    def partial_fit(self, frames, y=None):
-        """Let the background follow new frames slowly: dusk, clouds, the gain of the camera.
-
-        Parameters
-        ----------
-        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
-            In the order of time. The first call of a separator that is not fitted is :meth:`fit`, which takes two.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        BackgroundSeparator
-            The estimator. ``background_``, ``foreground_`` and ``mask_`` stay those of the fit.
-        """
-        if not hasattr(self, "references_"):
-            return self.fit(frames)
-        for frame in self._new_frames(frames)[0]:
-            self.follow(frame)
-        return self
-
-    def follow(self, frame) -> tuple[Array, Array]:
-        """Return background and mask of one new frame, and let the background follow it: a step of a live picture.
-
-        Parameters
-        ----------
-        frame : array-like of shape (h, w) or (h, w, 3)
-            The next frame, in the units of the frames fitted.
-
-        Returns
-        -------
-        background : ndarray of the shape of ``frame``
-            float32, as it was before the frame.
-        mask : bool ndarray of shape (h, w)
-        """
-        background, mask = self.separate(frame)
-        self.drift_ = follow(self.drift_, np.subtract(frame, background, dtype=np.float32), mask)
-        return background, mask
-
-    def transform(self, frames) -> Array:
-        """Return the masks of new frames against the frozen background.
-
-        Parameters
-        ----------
-        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
-            In the units of the frames fitted. Each is treated on its own.
-
-        Returns
-        -------
-        bool ndarray of shape (n_frames, h, w), or (h, w) for one frame
-        """
-        return self.separate(frames)[1]
-
-    def background(self, frames) -> Array:
-        """Return the backgrounds of new frames.
-
-        Parameters
-        ----------
-        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
-            In the units of the frames fitted.
-
-        Returns
-        -------
-        ndarray of the shape of ``frames``
-            float32.
-        """
-        frames, single = self._new_frames(frames)
-        background = np.concatenate([self._near(x, b) for x, b in self._linked_means(frames)])
-        return background[0] if single else background
-
-    def separate(self, frames) -> tuple[Array, Array]:
-        """Return the backgrounds and the masks of new frames.
-
-        Parameters
-        ----------
-        frames : array-like of shape (n_frames, h, w), (n_frames, h, w, 3), or of one frame
-            In the units of the frames fitted. Each is treated on its own.
-
-        Returns
-        -------
-        background : ndarray of the shape of ``frames``
-            float32.
-        mask : bool ndarray of shape (n_frames, h, w), or (h, w) for one frame
-        """
-        frames, single = self._new_frames(frames)
-        pairs = [(self._near(x, b), self._mask(x, b, self.noise_map_)) for x, b in self._linked_means(frames)]
-        background, mask = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-        return (background[0], mask[0]) if single else (background, mask)
-
     def fit_transform(self, frames, y=None) -> Array:
         """Fit and return ``mask_``."""
         return self.fit(frames).mask_
 
     def _solve(self, planes: Array, missing: Array | None, start: Array | None) -> Array:
         """Return the backgrounds of all channels; pixels that are ``missing`` have no data term."""
-        out = np.empty(planes.shape, np.float32)
         mean_degree = self.frame_graph_.weights.sum() / len(planes)
-        L = self.frame_graph_.laplacian / mean_degree
-        for channel in range(planes.shape[2]):
-            X = np.array(planes[..., channel], dtype=np.float32, order="C")
-            if missing is not None:
-                X[missing] = np.nan
-            with warnings.catch_warnings():
-                # The step limit is part of the preset; duality_gap_ says how far it got.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                solution = solve(
-                    Problem(X, L, None, self.gamma1_, 0.0),
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    backend=self.backend,
-                    n_jobs=self.n_jobs,
-                    callback=self.callback,
-                    U0=None if start is None else start[..., channel],
-                )
-            out[..., channel] = solution.U
-            self.n_iter_ += solution.n_iter
-            self.duality_gap_ = max(self.duality_gap_ if channel else 0.0, solution.gap)
-        return out
+        found = solve_backgrounds(
+            planes,
+            self.frame_graph_.laplacian / mean_degree,
+            self.gamma1_,
+            missing=missing,
+            start=start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            backend=self.backend,
+            n_jobs=self.n_jobs,
+            callback=self.callback,
+        )
+        self.n_iter_ += found.n_iter
+        self.duality_gap_ = found.gap
+        return found.U
 
-    def _keep(self, references: Array, n_links: int) -> None:
-        self.references_, self.n_links_ = references, n_links
-        self._thumbnails = shrink(references)
+    def _stands_out(self, frames: Array, behind: Array, noise: float) -> Array:
+        """Return the masks of frames, given ``U`` of a first solve, shadows included."""
+        mask = np.empty(frames.shape[:3], bool)
 
-    def _after_load(self) -> None:
-        if not hasattr(self, "drift_"):  # files of earlier versions
-            self.drift_ = np.zeros(self.frame_shape_, np.float32)
-        self._keep(self.references_, self.n_links_)
+        def fill(start: int) -> None:
+            rows = slice(start, start + _FEW)
+            S = np.subtract(frames[rows], behind[rows], dtype=np.float32)
+            mask[rows] = foreground_score(S, noise, n_jobs=1) > self.threshold_ - SHORTER
 
-    def _mask(self, frames: Array, behind: Array, noise: Array) -> Array:
-        """Return the masks of frames, given the mean of the backgrounds that each is linked to.
-
-        ``S`` is what is left of the difference to that mean after up to ``1 / (2 gamma1)`` of it went to ``U``: a
-        dark coat in front of a dark counter would be lost in it.
-        """
-        S = np.subtract(frames, behind, dtype=np.float32)
-        return foreground_score(S, noise, background=behind, n_jobs=self.n_jobs) > self.threshold_
+        with block_pool(self.n_jobs) as run:
+            run(fill, range(0, len(frames), _FEW))
+        return mask
 
     def _noise(self, frames: Array, moving: Array, wide: Array, rows: Array, level: float, least: float):
         """Return the noise of the clip and of each pixel, and the latter where linked frames explain what moves."""
@@ -381,41 +277,6 @@ class BackgroundSeparator(SavedModel, BaseEstimator):
         with block_pool(self.n_jobs) as run:
             run(fill, range(0, len(frames), _FEW))
         return mask
-
-    def _new_frames(self, frames) -> tuple[Array, bool]:
-        check_is_fitted(self, "references_")
-        frames = np.asarray(frames)
-        single = frames.shape == self.frame_shape_
-        frames = frames[None] if single else frames
-        if frames.shape[1:] != self.frame_shape_:
-            raise ValueError(
-                f"frames has shape {frames.shape} but the separator was fitted to frames of {self.frame_shape_}; "
-                "resize them or fit again."
-            )
-        return check_frames(frames), single
-
-    def _linked_means(self, frames: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield a few frames at a time, and for each the mean of the references it is linked to."""
-        for start in range(0, len(frames), _BLOCK):
-            x = frames[start : start + _BLOCK].astype(np.float32)
-            b = np.repeat(self.drift_[None], len(x), axis=0)
-            if len(self.references_) == 1:
-                b += self.references_[0]
-            else:
-                distance = cdist(shrink(x - self.drift_), self._thumbnails, "cityblock")
-                near = np.argpartition(distance, self.n_links_ - 1, axis=1)[:, : self.n_links_]
-                for out, links in zip(b, near, strict=True):
-                    out += self.references_[links].mean(axis=0, dtype=np.float32)
-            yield x, b
-
-    def _near(self, x: Array, b: Array) -> Array:
-        """Return the background of frames between them and the mean of their references.
-
-        With the references fixed and no pixel graph, the problem of a new frame falls apart into pixels,
-        ``min |x - u| + gamma1 (u - b)^2``: ``u`` is ``x`` within ``1 / (2 gamma1)`` of ``b``, and ends there beyond.
-        """
-        reach = 1 / (2 * self.gamma1_) if self.gamma1_ > 0 else np.inf
-        return b + np.clip(x - b, -reach, reach)
 
 
 def _linked(planes: Array, near: Array) -> Graph:

@@ -11,37 +11,35 @@ from frpcag.runtime.compiled import compiled_reordered as compiled
 
 
 @compiled
-def solve_rows(
-    X, target, start, pointers, indices, values, curved, step, momentum, keep, edge, limit, settled, most, out
-):
+def solve_rows(X, middle, pointers, indices, values, curved, weight, momentum, keep, edge, limit, settled, most, out):
     """Write the clean part of each row by accelerated proximal gradient steps.
 
-    ``values`` are those of ``2 gamma2 L2``, ``curved`` is twice the pull of the links; see `RowTerms.steps` of
-    `frpcag.solvers.linked_rows`.
+    See `RowTerms` of `frpcag.solvers.linked_rows`.
     """
     n, p = X.shape
     y, moved = np.empty(p, X.dtype), np.empty(p, X.dtype)
-    edges = len(pointers) > 1
+    edges, rounding = len(pointers) > 1, 2 * np.finfo(X.dtype).eps
     for i in range(n):
-        x, u, t = X[i], out[i], target[i]
-        u[:] = start[i]
+        x, u, near = X[i], out[i], middle[i]
+        u[:] = near
         y[:] = u
         for _ in range(most):
-            change = size = X.dtype.type(0)
+            change = size = largest = X.dtype.type(0)
             for j in range(p):
-                slope = curved[i] * y[j] - 2 * t[j]
+                v = y[j] - curved[i] * (y[j] - near[j])
                 if edges:
+                    total = X.dtype.type(0)
                     for place in range(pointers[j], pointers[j + 1]):
-                        slope += values[place] * y[indices[place]]
-                v = y[j] - step[i] * slope
+                        total += values[place] * y[indices[place]]
+                    v -= weight[i] * total
                 if not np.isnan(x[j]):
                     d = v - x[j]
                     v = x[j] + keep[i] * d if abs(d) <= edge[i] else (v - limit[i] if d > 0 else v + limit[i])
                 moved[j] = v
                 change = max(change, abs(v - u[j]))
-                size = max(size, abs(v))
+                size, largest = max(size, abs(v - near[j])), max(largest, abs(v))
             for j in range(p):
                 y[j] = moved[j] + momentum[i] * (moved[j] - u[j])
                 u[j] = moved[j]
-            if change <= settled[i] * size:
+            if change <= settled[i] * size + rounding * largest:
                 break

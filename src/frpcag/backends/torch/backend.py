@@ -156,12 +156,14 @@ class TorchBackend(Backend):
         with torch.cuda.device_of(state.X):
             return StepScalars(*state.fused.step(state, momentum=momentum))
 
-    def run_on_device(self, state: TorchState | StreamedState, n_steps: int, *, t: float, restart: bool):
+    def run_on_device(
+        self, state: TorchState | StreamedState, n_steps: int, *, t: float, restart: bool, rough: bool = True
+    ):
         """Do several steps; the Triton kernels decide momentum and restarts on the device."""
         if isinstance(state, StreamedState) or state.fused is None:
             return None
         with torch.cuda.device_of(state.X):
-            sums, t = state.fused.advance(state, n_steps, t=t, restart=restart)
+            sums, t = state.fused.advance(state, n_steps, t=t, restart=restart, rough=rough)
         return StepScalars(*sums), t
 
     def gap(self, state: TorchState | StreamedState) -> Certificate:

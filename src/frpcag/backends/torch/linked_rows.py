@@ -10,34 +10,37 @@ from torch import Tensor
 from frpcag.backends.torch.operations import Lists, gradient
 
 
-def solve_rows(X: Tensor, target: Tensor, start: Tensor, L2: Lists | None, parts: tuple[Any, ...], most: int) -> Tensor:
+def solve_rows(X: Tensor, middle: Tensor, L2: Lists | None, parts: tuple[Any, ...], most: int) -> Tensor:
     """Return the clean part of each row by accelerated proximal gradient steps.
 
     Parameters
     ----------
-    X, target, start : tensor of shape (n_rows, n_features)
+    X, middle : tensor of shape (n_rows, n_features)
     L2 : tuple of tensors or None
-        The lists of ``2 gamma2 L2``, in the dtype of ``X``.
+        The lists of ``L2``, in the dtype of ``X``.
     parts : tuple of ndarray of shape (n_rows,)
         See `RowTerms.steps` of `frpcag.solvers.linked_rows`.
     most : int
         Steps at most.
     """
-    curved, step, momentum, keep, edge, limit, settled = (
+    curved, weight, momentum, keep, edge, limit, settled = (
         torch.as_tensor(part).to(X.device, X.dtype)[:, None] for part in parts
     )
     missing = torch.isnan(X)
-    u = y = start
+    u = y = middle
+    rounding = 2 * torch.finfo(X.dtype).eps
     going = torch.ones_like(curved, dtype=torch.bool)
     for number in range(most):
-        slope = curved * y - 2 * target + gradient(y, len(y), None, L2)
-        v = y - step * slope
+        v = y - curved * (y - middle)
+        if L2 is not None:
+            v = v - weight * gradient(y, len(y), None, L2)
         D = v - X
         moved = torch.where(D.abs() <= edge, X + keep * D, v - torch.sign(D) * limit)
         moved = torch.where(going, torch.where(missing, v, moved), u)
         change = (moved - u).abs().amax(dim=1, keepdim=True)
         y, u = moved + momentum * (moved - u), moved
-        going = going & (change > settled * u.abs().amax(dim=1, keepdim=True))
+        size, largest = ((u - part).abs().amax(dim=1, keepdim=True) for part in (middle, 0))
+        going = going & (change > settled * size + rounding * largest)
         # Asking a GPU costs as much as a step.
         if number % 8 == 7 and not bool(going.any()):
             break

@@ -170,7 +170,8 @@ def step_pass(
         tl.store(U + place, new, mask=here, eviction_policy="evict_first")
         tl.store(Y_next + place, ahead, mask=here, eviction_policy="evict_first")
         if HALF:
-            tl.store(near_next + place, (ahead * y_scale).to(near_next.dtype.element_ty), mask=here)
+            bounded = tl.minimum(tl.maximum(ahead * y_scale, -65504.0), 65504.0)  # no infinity, which would spread
+            tl.store(near_next + place, bounded.to(near_next.dtype.element_ty), mask=here)
         # A few rows are summed in the arrays' precision, their sums in float64.
         change += (ahead - y) * (ahead - y)
         norm += y * y

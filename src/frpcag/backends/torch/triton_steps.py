@@ -48,7 +48,8 @@ def load(state: TorchState) -> None:
     layouts = {half: _layout(n, p, *_PANELS[half]) for half in (False, True)}
     n_columns = max(grid[0] * grid[1] for grid, _ in layouts.values())
     lo, hi, row_scale, column_scale = box(problem)
-    y_scale = _HALF_RANGE / _power_of_two(state.U.abs().max())
+    # From a warm start, the iterates go to where the data are.
+    y_scale = _HALF_RANGE / _power_of_two(max(A.nan_to_num(nan=0.0).abs_().max() for A in (X, state.U)))
     state.buffers = {
         "one": one,
         "y_scale": y_scale,
@@ -179,8 +180,10 @@ def step(state: TorchState, *, momentum: float) -> list[float]:
     return state.buffers["control"][3:6].tolist()
 
 
-def advance(state: TorchState, n_steps: int, *, t: float, restart: bool) -> tuple[list[float], float]:
+def advance(state: TorchState, n_steps: int, *, t: float, restart: bool, rough: bool) -> tuple[list[float], float]:
     """Do several steps; return change, norm and restart product of the last, and ``t``."""
+    if not rough:
+        _read_in_full(state)
     _set(state, T=t, MOMENTUM=(t - 1) / ((1 + sqrt(1 + 4 * t * t)) / 2), RESTARTS=float(restart))
     for _ in range(n_steps):
         _replay(state)

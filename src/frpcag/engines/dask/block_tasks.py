@@ -54,9 +54,25 @@ def largest(U: Array) -> Maximum:
     return Maximum(max(float(U.max()), -float(U.min())))
 
 
-def factor_sums(U: Array, unit: float) -> tuple[Array, Array]:
-    scaled = U if unit == 1.0 else U / unit
-    return scaled.sum(axis=0, dtype=np.float64), gram_sum(scaled)
+def column_totals(U: Array, unit: float) -> Array:
+    return _in_unit(U, unit).sum(axis=0, dtype=np.float64)
+
+
+def gram(U: Array, unit: float) -> Array:
+    return gram_sum(_in_unit(U, unit))
+
+
+def gram_times(U: Array, unit: float, Q: Array) -> Array:
+    """Return ``U.T @ (U @ Q)`` in float64, a few rows at a time."""
+    out = np.zeros(Q.shape)
+    for rows in row_blocks(U.shape):
+        some = _in_unit(U[rows], unit).astype(np.float64)
+        out += some.T @ (some @ Q)
+    return out
+
+
+def _in_unit(U: Array, unit: float) -> Array:
+    return U if unit == 1.0 else U / unit
 
 
 def send_back(U: Array, V: Array | None, ids: Array, bounds: Array) -> list[tuple[Array, ...]]:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from frpcag.backends.dask_problem import RowBlocks
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs.blocks.cells import order_rows
 from frpcag.graphs.blocks.graph import BlockGraph
@@ -44,13 +45,20 @@ class BlockRows:
     cells: Any = None
     seed: int = 0
     unit: float = 1.0  # a power of two near the largest entry, where distances would leave the range of float32
+    metric: Metric = EUCLIDEAN  # of the sample graph, where it is searched
     graph: BlockGraph | None = None
+    clean: RowBlocks | None = None  # the clean part of the solve before, in whose order these rows are
     saved: bool = False  # whether these blocks were read from a checkpoint
 
     @property
     def points(self) -> list[Any]:
         """The rows in units in which squared distances stay in the range of float32."""
-        return self.X if self.unit == 1.0 else self.layout.map(_times, self.X, [1 / self.unit for _ in self.X])
+        return in_units(self.layout, self.X, self.unit)
+
+
+def in_units(layout: Layout, blocks: list[Any], unit: float) -> list[Any]:
+    """Return row blocks divided by a power of two."""
+    return blocks if unit == 1.0 else layout.map(_times, blocks, [1 / unit for _ in blocks])
 
 
 class ChunkSums:
@@ -98,8 +106,9 @@ def prepare(
     *,
     unit: float,
     ordered: bool,
-    width: float | None,
-    lists: bool,
+    metric: Metric = EUCLIDEAN,
+    width: float | None = None,
+    lists: bool = False,
 ) -> BlockRows:
     """Centre and scale, and bring neighbouring rows together where they are to be ordered.
 
@@ -114,13 +123,20 @@ def prepare(
         starts = layout.bounds
         ids = layout.map(np.arange, [int(a) for a in starts[:-1]], [int(b) for b in starts[1:]])
         return BlockRows(layout, layout.map(_same, centred), ids, shape, dtype, seed=seed, unit=unit)
+    layout, X, ids, near, cells, _ = bring_together(cluster, centred, sizes, unit, seed=seed, width=width, lists=lists)
+    return BlockRows(layout, X, ids, shape, dtype, near, cells, seed, unit, metric)
+
+
+def bring_together(
+    cluster: Any, chunks: Sequence[Any], sizes: Sequence[int], unit: float, *, width: float | None, **options: Any
+) -> tuple:
+    """Return `order_rows` of rows that are divided by ``unit`` for it."""
+    anywhere = [None for _ in chunks]
     if unit != 1.0:
-        centred = cluster.map(_times, [(part, 1 / unit) for part in centred], [None for _ in chunks])
+        chunks = cluster.map(_times, [(part, 1 / unit) for part in chunks], anywhere)
     width = None if width is None else width / unit
-    options: dict[str, Any] = {"n_blocks": len(chunks), "seed": seed, "width": width, "lists": lists}
-    layout, X, ids, near, cells = order_rows(cluster, centred, sizes, **options)
-    X = X if unit == 1.0 else layout.map(_times, X, [unit for _ in X])
-    return BlockRows(layout, X, ids, shape, dtype, near, cells, seed, unit)
+    layout, X, *rest = order_rows(cluster, chunks, sizes, n_blocks=len(chunks), width=width, **options)
+    return layout, X if unit == 1.0 else layout.map(_times, X, [unit for _ in X]), *rest
 
 
 def choose_metric(
@@ -137,6 +153,11 @@ def choose_metric(
     inside = [rows[(rows >= a) & (rows < b)] - a for a, b in pairwise(starts)]
     tasks = [(chunk, at, mean, std, dtype) for chunk, at in zip(chunks, inside, strict=True)]
     sample = np.concatenate(cluster.gather(cluster.map(_centred_rows, tasks, [None for _ in chunks])))
+    return metric_from(model, sample)
+
+
+def metric_from(model: Any, sample: Array) -> tuple[Metric, float | None]:
+    """Return what `choose_metric` does, from some rows."""
     metric = find_metric(model.metric, sample, n_jobs=model.n_jobs)
     return metric, None if metric.euclidean else map_width(metric.cut, mean_deviation(sample))
 
@@ -144,12 +165,14 @@ def choose_metric(
 def save_prepared(store: Checkpoint, rows: BlockRows) -> None:
     """Save the blocks and go on with what was saved: the solve then depends on the store alone."""
     graph, layout = rows.graph, rows.layout
-    parts = [None for _ in layout.sizes] if graph is None else graph.parts
+    nothing = [None for _ in layout.sizes]
+    parts, clean = nothing if graph is None else graph.parts, nothing if rows.clean is None else rows.clean.parts
     note: dict[str, Any] = {"sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype), "graph": None}
+    note["clean"] = rows.clean is not None
     if graph is not None:
         names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall", "metric")
         note["graph"] = {name: getattr(graph, name) for name in names}
-    store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts), step=0, note=note)
+    store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts, clean), step=0, note=note)
     kept = resume(store, layout.cluster)
     assert kept is not None
     vars(rows).update(vars(kept))
@@ -167,7 +190,9 @@ def resume(store: Checkpoint, cluster: Any) -> BlockRows | None:
     rows = BlockRows(layout, X, ids, tuple(note["shape"]), np.dtype(note["dtype"]), saved=True)
     if note["graph"] is not None:
         parts = layout.map(_unpack_graph, blocks)
-        rows.graph = BlockGraph(parts, Halo(layout, parts), **note["graph"])
+        rows.graph = BlockGraph(parts, ids, Halo(layout, parts), **note["graph"])
+    if note["clean"]:
+        rows.clean = RowBlocks(layout.map(_entry, blocks, ["U" for _ in blocks]), rows.shape, rows.dtype, layout)
     return rows
 
 
@@ -228,8 +253,8 @@ def _centred_rows(chunk: Array, rows: Array, mean: Array, std: Array, dtype: np.
     return _centred(chunk[rows], mean, std, dtype)
 
 
-def _pack(X: Array, ids: Array, part: LocalGraph | None) -> dict[str, Array]:
-    packed = {"X": X, "ids": ids}
+def _pack(X: Array, ids: Array, part: LocalGraph | None, clean: Array | None) -> dict[str, Array]:
+    packed = {"X": X, "ids": ids} if clean is None else {"X": X, "ids": ids, "U": clean}
     if part is not None:
         L = part.rows
         packed |= {"data": L.data, "indices": L.indices, "indptr": L.indptr, "shape": np.array(L.shape)}

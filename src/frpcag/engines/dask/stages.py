@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from operator import getitem
@@ -12,13 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from frpcag.backends.dask import DaskBackend, lasting
+from frpcag.backends.dask import lasting
 from frpcag.backends.dask_parts import PartLost
 from frpcag.backends.dask_problem import BlockProblem, RowBlocks
 from frpcag.data.preprocess import check_range, check_shape, column_moments
 from frpcag.data.row_chunks import as_row_chunks
-from frpcag.engines.base import Centred, Engine, Factors
+from frpcag.engines.base import Centred, Factors
 from frpcag.engines.dask import block_tasks
+from frpcag.engines.dask.graphs import MAX_PRODUCTS, BlockGraphs
 from frpcag.engines.dask.prepared import (
     BlockRows,
     ChunkSums,
@@ -26,7 +25,6 @@ from frpcag.engines.dask.prepared import (
     fingerprint,
     prepare,
     resume,
-    save_prepared,
 )
 from frpcag.engines.gammas import (
     gamma_of,
@@ -34,15 +32,9 @@ from frpcag.engines.gammas import (
     reference_row,
     rounding_of,
 )
-from frpcag.graphs import GRAPHS, Graph
-from frpcag.graphs.blocks.gram import column_products, graph_from_products
-from frpcag.graphs.blocks.graph import BlockGraph, given_graph, search_graph
-from frpcag.graphs.blocks.search import chosen_search, looks_at_lists
-from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_n_neighbors
-from frpcag.graphs.laplacian import check_laplacian
-from frpcag.graphs.metric import EUCLIDEAN
 from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
+from frpcag.linalg.subspace import subspace_factors
 from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
 from frpcag.runtime.checkpoint import Checkpoint
@@ -52,14 +44,8 @@ from frpcag.runtime.tasks import Layout, current_cluster, exchange, tree_sum
 
 Array = np.ndarray
 
-logger = logging.getLogger("frpcag")
 
-# Features beyond which their p x p products would not fit the client.
-_MAX_FEATURES = 1 << 14
-_SEARCHES = ("auto", "exact", "approximate")
-
-
-class DaskEngine(Engine):
+class DaskEngine(BlockGraphs):
     """Row chunks on the workers of the current Dask client; the results of the size of ``X`` are Dask arrays.
 
     ``low_rank_``, ``sparse_`` and ``embedding_`` have the rows and chunks of ``X``; ``sample_graph_`` is a
@@ -68,12 +54,6 @@ class DaskEngine(Engine):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
-        self.store: Checkpoint | None = None
-        self.cluster: Any = None
-        self.given: tuple[Any, Any] = (None, None)
-        self.has_missing = False
-        self.metric = EUCLIDEAN
         self.restored: list[Any] = []
         self.restored_again: Any = None
 
@@ -85,15 +65,8 @@ class DaskEngine(Engine):
         dx = as_row_chunks(X)
         validate_data(self.model, dx, skip_check_array=True)
         model, (n, p) = self.model, dx.shape
-        if p > _MAX_FEATURES:
-            raise ValueError(
-                f"X has n_features={p}, but backend='dask' holds p x p products on the client and takes at most "
-                f"{_MAX_FEATURES}; reduce the features first, such as by a random projection."
-            )
         check_n_components(model.n_components, n, p)
-        if model.n_refine != 0:
-            raise ValueError(f"n_refine={model.n_refine!r} is not done by backend='dask'; pass 0 or fit a subsample.")
-        self.given = self._given("sample_graph", n), self._given("feature_graph", p)
+        self.given = self.given_graph("sample_graph", n), self.given_graph("feature_graph", p)
         for axis, n_nodes in enumerate((n, p)):
             if isinstance(self.given[axis], str) and n_nodes > 1:
                 k = model.n_neighbors
@@ -131,32 +104,20 @@ class DaskEngine(Engine):
         rows = None if self.store is None else resume(self.store, cluster)
         if rows is None:
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
-            ordered, width = self.given[0] is not None, None
+            options: dict[str, Any] = {"unit": unit, "ordered": self.given[0] is not None}
             if isinstance(self.given[0], str):
-                self.metric, width = choose_metric(model, cluster, chunks, sizes, dtype, mean, std)
-            lists = isinstance(self.given[0], str) and self._looks_at_lists(X.shape)
-            options: dict[str, Any] = {"unit": unit, "ordered": ordered, "width": width, "lists": lists}
+                metric, width = choose_metric(model, cluster, chunks, sizes, dtype, mean, std)
+                lists = self.looks_at_lists_by(X.shape, metric, has_missing=self.has_missing)
+                options |= {"metric": metric, "width": width, "lists": lists}
             rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, **options)
+        self.rows = rows
         return Centred(rows, mean, std)
-
-    def graph(self, basis: BlockRows, axis: int) -> Any:
-        """Return the graph of the samples, cut into the blocks, or of the features; None without one."""
-        if axis == 1:
-            return self._feature_graph(basis)
-        if basis.graph is None and self.given[0] is not None:
-            basis.graph = self._sample_graph(basis)
-            basis.near = basis.cells = None  # a third of the bytes of float32 rows
-            n, n_halo = basis.shape[0], basis.graph.n_halo
-            logger.info(
-                "%d rows in %d blocks: %d halo rows (%.1f %% of the rows), %d pieces a step",
-                n, len(basis.layout.sizes), n_halo, 100 * n_halo / n, basis.graph.halo.n_pieces,
-            )  # fmt: skip
-        if self.store is not None and not basis.saved:
-            save_prepared(self.store, basis)
-        return basis.graph
 
     def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
         """Return the gamma of `frpcag.engines.gammas` along an axis."""
+        return lasting((Xc.clean,), lambda: self._scale_free_gamma(Xc, graph, axis))
+
+    def _scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
         layout = Xc.layout
         rows = looked_at(Xc.shape[0])
         chosen = layout.map(np.isin, Xc.ids, [rows for _ in Xc.ids])
@@ -181,9 +142,13 @@ class DaskEngine(Engine):
         """Return the problem to solve."""
         G1, G2 = graphs
         null2 = None if G2 is None else G2.null_vector
+        # The backend lets go of the blocks that it gets; a solve on the graphs of this one's solution needs them.
+        X = RowBlocks(list(Xc.X) if self.model.n_refine else Xc.X, Xc.shape, Xc.dtype)
+        if Xc.clean is not None and Xc.clean.renew is not None:
+            X.renew = partial(_made_again, X, Xc)
         return BlockProblem(
             Xc.layout,
-            RowBlocks(Xc.X, Xc.shape, Xc.dtype),
+            X,
             G1,
             None if G2 is None else G2.laplacian,
             *gammas,
@@ -197,17 +162,26 @@ class DaskEngine(Engine):
         )
 
     def factors(self, U: RowBlocks) -> Factors:
-        """Return the factors of the clean part about its mean, through the p x p Gram matrix."""
-        n, cluster = U.shape[0], U.layout.cluster
+        """Return the factors of the clean part about its mean, through the p x p Gram matrix or products with it."""
+        (n, p), cluster, c = U.shape, U.layout.cluster, self.model.n_components
 
-        def sums() -> tuple[float, tuple[Array, Array]]:
-            largest = tree_sum(cluster, U.layout.map(block_tasks.largest, U.parts)).value
-            unit = power_unit(largest, U.dtype.itemsize)
-            return unit, tree_sum(cluster, U.layout.map(block_tasks.factor_sums, U.parts, [unit for _ in U.parts]))
+        def total(function: Any, *shared: Any) -> Any:
+            columns = ([value for _ in U.parts] for value in shared)
+            return lasting((U,), lambda: tree_sum(cluster, U.layout.map(function, U.parts, *columns)))
 
-        unit, (total, gram) = lasting((U,), sums)
-        origin = total / n if self.model.center else np.zeros_like(total)
-        Sigma, V = gram_factors(gram - n * np.outer(origin, origin), self.model.n_components)
+        unit = power_unit(total(block_tasks.largest).value, U.dtype.itemsize)
+        origin = total(block_tasks.column_totals, unit) / n if self.model.center else np.zeros(p)
+        if p <= MAX_PRODUCTS:
+            gram = total(block_tasks.gram, unit)
+            Sigma, V = gram_factors(gram - n * np.outer(origin, origin), c)
+        else:
+
+            def product(Q: Array) -> Array:
+                image = total(block_tasks.gram_times, unit, cluster.submit(np.asarray, Q))
+                return image - n * np.outer(origin, origin @ Q)
+
+            assert self.rows is not None
+            Sigma, V = subspace_factors(product, U.shape, c, seed=self.rows.seed)
         Sigma, V = Sigma[:n] * unit, V[:, :n]  # the matrix has no more
         return Factors(origin * unit, None, Sigma.astype(U.dtype), V.astype(U.dtype))
 
@@ -215,7 +189,8 @@ class DaskEngine(Engine):
         """Return the clean part, rows in the caller's order and units, and what rounding has moved."""
 
         def restored() -> tuple[Any, Moves]:
-            return lasting((solution.U, solution.slope), lambda: self._restored(X, solution, centred, problem))
+            blocks = centred.Xc.clean, solution.U, solution.slope
+            return lasting(blocks, lambda: self._restored(X, solution, centred, problem))
 
         self.restored_again = restored
         return restored()
@@ -285,66 +260,6 @@ class DaskEngine(Engine):
         self.cluster.compute(whole.to_zarr(output, component=name, overwrite=True, compute=False))
         return da.from_zarr(output, component=name)
 
-    def _given(self, name: str, n_nodes: int) -> Any:
-        """Return a graph that was given, how to search for one, or None."""
-        method = getattr(self.model, name)
-        if method is None or (isinstance(method, str) and method in _SEARCHES):
-            return method
-        axis = 0 if name == "sample_graph" else 1
-        known = method in GRAPHS if isinstance(method, str) else hasattr(method, "fit_transform")
-        if known and (method, axis) != ("grid", 1):
-            raise ValueError(
-                f"{name}={method!r} is not done by backend='dask'; pass one of {', '.join(map(repr, _SEARCHES))}, a "
-                "sparse adjacency, a Graph or None."
-            )
-        model = self.model
-        options = GraphOptions(axis=axis, laplacian=model.laplacian, feature_shape=model.feature_shape, argument=name)
-        return graph_of(np.broadcast_to(0.0, (n_nodes, 1) if axis == 0 else (1, n_nodes)), method, options)
-
-    def _looks_at_lists(self, shape: tuple[int, int]) -> bool:
-        search = chosen_search(*shape, method=self.given[0], metric=self.metric)
-        k = self.chosen_neighbors(shape[0], 0)
-        return looks_at_lists(shape[0], k, search=search, metric=self.metric, has_missing=self.has_missing)
-
-    def _sample_graph(self, rows: BlockRows) -> BlockGraph:
-        given, model = self.given[0], self.model
-        if isinstance(given, Graph):
-            names = ("sigma", "normalized", "method", "metric")
-            known: dict[str, Any] = {name: getattr(given, name) for name in names}
-            return given_graph(rows.layout, rows.ids, given.weights, **known)
-        graph = search_graph(
-            rows.layout,
-            rows.points,
-            rows.ids,
-            rows.near,
-            rows.cells,
-            n_features=rows.shape[1],
-            n_neighbors=self.chosen_neighbors(rows.shape[0], 0),
-            sigma=model.sigma if isinstance(model.sigma, str) else model.sigma / rows.unit,
-            normalized=check_laplacian(model.laplacian),
-            method=given,
-            seed=rows.seed,
-            metric=self.metric._replace(cut=self.metric.cut / rows.unit),
-            kernels=self.backend.chosen_kernels(rows.layout.cluster),
-        )
-        return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
-
-    def _feature_graph(self, rows: BlockRows) -> Graph | None:
-        given, (n, p) = self.given[1], rows.shape
-        if given is None or isinstance(given, Graph):
-            return given
-        if p == 1:
-            return None
-        layout, sigma = rows.layout, self.model.sigma
-        graph = graph_from_products(
-            tree_sum(layout.cluster, layout.map(column_products, rows.points)),
-            n,
-            n_neighbors=self.chosen_neighbors(p, 1),
-            sigma=sigma if isinstance(sigma, str) else sigma / rows.unit,
-            laplacian=self.model.laplacian,
-        )
-        return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
-
 
 def map_chunks(model: Any, method: str, X: Any) -> Any:
     """Call a method of a model that is on one machine on every chunk of a Dask array, lazily."""
@@ -359,6 +274,12 @@ def map_chunks(model: Any, method: str, X: Any) -> Any:
 
 def _call(rows: Array, model: Any, method: str) -> Array:
     return getattr(model, method)(rows)
+
+
+def _made_again(X: RowBlocks, rows: BlockRows) -> None:
+    """Make the blocks of a later solve again, which were lost with a worker."""
+    rows.clean.renew()  # type: ignore[union-attr, misc]
+    X.parts[:] = rows.X
 
 
 def _dtype(X: Any) -> np.dtype:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from frpcag.graphs.blocks.cells import Cells, visitors
 from frpcag.graphs.blocks.search import Options, chosen_search, find_neighbors
+from frpcag.graphs.blocks.shared_edges import shared_edges
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.neighbors import query_neighbors
@@ -37,6 +38,8 @@ class BlockGraph:
     ----------
     parts : list of results
         A `LocalGraph` each: rows of the Laplacian.
+    ids : list of results
+        Which row of the caller's matrix each of its nodes is.
     halo : Halo
         Rows of other blocks each block needs.
     n_nodes, n_edges, n_halo : int
@@ -56,6 +59,7 @@ class BlockGraph:
     """
 
     parts: list[Any]
+    ids: list[Any] = field(repr=False)
     halo: Halo = field(repr=False)
     n_nodes: int
     n_edges: int
@@ -66,6 +70,12 @@ class BlockGraph:
     normalized: bool
     recall: float
     metric: str | None = None
+
+    def edges_kept_by(self, other: BlockGraph) -> float:
+        """Return the share of the edges that ``other``, a graph of the same nodes, also has; 1 without edges."""
+        one, two = ((graph.halo, graph.parts, graph.ids) for graph in (self, other))
+        shared, total = shared_edges(one, two, self.n_nodes)
+        return shared / total if total else 1.0
 
 
 def search_graph(
@@ -191,7 +201,7 @@ def laplacian_blocks(
     parts = layout.map(_laplacian, weights, known, halo.fetch(known, _pick), [normalized for _ in blocks])
     n_edges, n_halo = tree_sum(layout.cluster, layout.map(_size, weights))
     return BlockGraph(
-        parts, halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo),
+        parts, list(ids), halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo),
         largest_block_eigenvalue(layout, parts, ids, halo),
         sigma, method, normalized, float(recall), metric,
     )  # fmt: skip
