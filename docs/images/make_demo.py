@@ -46,17 +46,17 @@ def best_pca(X, error):
     return tried[rank], rank
 
 
-def draw(rows, shape, at, *, white, path):
-    """Draw the images ``at`` some places, one row for each matrix."""
+def draw(rows, shape, at, *, white, far, path):
+    """Draw the images numbered ``at``, one row for each matrix; deviations of ``far`` are darkest."""
     ratio = shape[0] / shape[1]
-    size = {"figsize": (8.2, 0.66 * ratio * len(rows)), "width_ratios": [3.1, *[10 / len(at)] * len(at)]}
+    size = {"figsize": (8.2, 6.6 / len(at) * ratio * len(rows)), "width_ratios": [3.1, *[10 / len(at)] * len(at)]}
     figure, axes = plt.subplots(len(rows), 1 + len(at), **size)
     figure.subplots_adjust(left=0.01, right=0.995, top=0.99, bottom=0.01, wspace=0.06, hspace=0.08)
     grey = plt.get_cmap("gray")
     looks = {
         "grey": {"cmap": grey, "vmin": 0, "vmax": white},
         "beyond": {"cmap": grey.with_extremes(under="#2166AC", over="#B2182B"), "vmin": 0, "vmax": white},
-        "signed": {"cmap": "RdBu_r", "vmin": -2.625 * white, "vmax": 2.625 * white},
+        "signed": {"cmap": "RdBu_r", "vmin": -far, "vmax": far},
     }
     for line, (title, words, X, look) in zip(axes, rows, strict=True):
         line[0].text(0, 0.62, title, fontsize=10, fontweight="bold", va="center", transform=line[0].transAxes)
@@ -76,11 +76,11 @@ def digits():
 
 
 def faces():
-    """Return the faces of 20 people at half their size, their shape, seven of these people, and the value of white."""
+    """Return the faces of 20 people at half their size, their shape, nine of these people, and the value of white."""
     data = load_dataset("orl")
     h, w = data.shape
     X = data.X[:200].reshape(-1, h // 2, 2, w // 2, 2).mean(axis=(2, 4)).astype(np.float64)
-    return X.reshape(len(X), -1), X.shape[1:], list(range(0, 175, 25)), 255.0
+    return X.reshape(len(X), -1), X.shape[1:], list(range(0, 180, 20)), 255.0
 
 
 def main(images, picture, record):
@@ -114,7 +114,7 @@ def main(images, picture, record):
         ("repaired", f"error {error(cleaner.cleaned_):.0f} %", cleaner.cleaned_, "grey"),
         ("truth", "not seen by any of them", truth, "grey"),
     ]
-    draw(rows, shape, at, white=white, path=Path(__file__).with_name(picture))
+    draw(rows, shape, at, white=white, far=7 * truth.std(), path=Path(__file__).with_name(picture))
 
 
 if __name__ == "__main__":
