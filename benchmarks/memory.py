@@ -1,4 +1,4 @@
-"""Peak memory of a fit beside what the memory guard predicts, for twelve kinds of fits, each in a process of its own.
+"""Peak memory of a fit beside what the memory guard predicts, for thirteen kinds of fits, each in a process of its own.
 
 ``python benchmarks/memory.py [NAME...]`` needs no data set: samples around centres are made on the spot. The peak is
 that of the process while it fits, less what it held before, ``X`` not counted. Writes results/memory.json. Memory does
@@ -27,6 +27,7 @@ CASES = {
     "one-graph": (20000, 400, "float32", {"feature_graph": None}),
     "refined": (10000, 400, "float32", {"n_refine": 1}),
     "clusters": (8000, 400, "float32", {"clusters": 10}),
+    "clusters-of-a-table": (20000, 20, "float64", {"clusters": 10}),
 }
 
 
@@ -67,8 +68,8 @@ def child(name: str) -> dict:
     with open("/proc/self/clear_refs", "w") as forget:
         forget.write("5")  # the peak so far
     before = status("VmRSS")
-    predicted = fit_bytes(X, model)
     whole = model if clusters is None else FRPCAGClustering(clusters, model, random_state=0)
+    predicted = fit_bytes(X, model) if clusters is None else whole._bytes(X)
     whole.fit(X)
     fitted = model if clusters is None else whole.estimator_
     size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
@@ -90,7 +91,7 @@ def main() -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         rows.append(row := json.loads(done.stdout.splitlines()[-1]))
         print(
-            f"{name:13s}{row['n']:7d} x {row['p']:5d} {row['dtype']}: X {row['X_MB']:6.1f} MB, peak "
+            f"{name:19s}{row['n']:7d} x {row['p']:5d} {row['dtype']}: X {row['X_MB']:6.1f} MB, peak "
             f"{row['peak_MB']:6.1f} MB, predicted {row['predicted_MB']:6.1f} MB "
             f"({row['predicted_MB'] / row['peak_MB']:.2f}), {row['graph']} search",
             flush=True,

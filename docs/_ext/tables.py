@@ -3,6 +3,8 @@
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
+# Load of a machine of two cores on which another process computes, too.
+BUSY = 3
 
 
 def fit(record):
@@ -123,20 +125,29 @@ def missing(record):
 
 
 def compressive(record):
-    """Compressive fits: the size of the sample, what it costs, what it loses."""
+    """Compressive fits: the size of the sample, what it costs, what it loses; seeds of one cell are one row."""
     head = ["what", "rows", "kept", "decoder", "time", "peak memory", "error", "held-out error"]
-    rows = []
+    cells = {}
     for row in record["rows"]:
-        time = f"{row['seconds']:.0f} s" if row["load"] < 2 else f"machine busy; {row['cpu_seconds']:.0f} s of CPU"
         n = row.get("n", 70_000)
         kept = row.get("n_kept") or {"all": n, None: n - 1000}.get(row.get("kept"), row.get("kept"))
-        error, heldout = (row.get(name) for name in ("error", "heldout_error"))
+        cells.setdefault((row["of"].replace("_", " "), n, kept, row.get("decoder", "robust")), []).append(row)
+    rows = []
+    for (of, n, kept, decoder), same in cells.items():
+        busy = max(row["load"] for row in same) > BUSY
+        time = _span(same, "cpu_seconds" if busy else "seconds", ".0f")
         rows.append([
-            row["of"].replace("_", " "), f"{n:,}", f"{kept:,}", row.get("decoder", "robust"), time,
-            f"{row['peak_MB'] / 1000:.1f} GB", "" if error is None else f"{error:.3f}",
-            "" if heldout is None else f"{heldout:.3f}",
+            of, f"{n:,}", f"{kept:,}", decoder, f"machine busy; {time} s of CPU" if busy else f"{time} s",
+            f"{max(row['peak_MB'] for row in same) / 1000:.1f} GB", _span(same, "error", ".3f"),
+            _span(same, "heldout_error", ".3f"),
         ])  # fmt: skip
     return head, rows
+
+
+def _span(rows, name, digits):
+    """Return the least and the largest of some figures, one where they look the same."""
+    values = sorted(row[name] for row in rows if row.get(name) is not None)
+    return " to ".join(dict.fromkeys(f"{value:{digits}}" for value in (values[:1] + values[-1:])))
 
 
 def gpu_steps(record):

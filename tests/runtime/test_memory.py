@@ -1,6 +1,7 @@
 """The memory guard: a fit that cannot fit says so before it starts, with the bytes; one that fits is let through."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -59,6 +60,18 @@ def test_tensors_on_the_host_are_guarded_too(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 80 * 2**20)
     with pytest.raises(MemoryError, match=r"the fit on PyTorch's device cpu needs about"):
         FRPCAG(backend="torch").fit(sp.csr_array((10**6, 100)))
+
+
+@pytest.mark.parametrize("shape", [(30_000, 20), (3000, 2000)])
+def test_clusterings_are_guarded_before_the_fit(shape, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 140 * 2**20)
+    X = np.random.default_rng(0).normal(size=shape)
+    # Of many rows with few features it is the labels that take most.
+    fits = memory.fit_bytes(X, FRPCAG()) < 140 * 2**20
+    assert fits == (shape == (30_000, 20))
+    what = f"clustering X with shape {shape} in float64 needs about"
+    with pytest.raises(MemoryError, match=re.escape(what)):
+        FRPCAGClustering(3).fit(X)
 
 
 def test_small_fits_do_not_look_at_the_machine(monkeypatch):

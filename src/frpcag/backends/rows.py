@@ -76,13 +76,22 @@ def restored(problem: Any, inner: Any, U: Any, V: Any, units: Units) -> tuple[An
 
 
 def restore_in_place(
-    X: Any, inner: Any, U: Any, V: Any, units: Units, problem: Any, *, run: Callable[..., list] | None = None
+    X: Any,
+    inner: Any,
+    U: Any,
+    V: Any,
+    units: Units,
+    problem: Any,
+    *,
+    out: Any = None,
+    run: Callable[..., list] | None = None,
 ) -> tuple[Any, Moves]:
     """Bring the clean part ``U`` of ``problem`` from the units of ``inner`` to those of ``X``; see `restore_rows`.
 
-    ``run`` maps over blocks of rows in threads, as `frpcag.runtime.threads.block_pool` gives it.
+    An array ``out`` takes the result; without it, ``U`` does. ``run`` maps over blocks of rows in threads, as
+    `frpcag.runtime.threads.block_pool` gives it.
     """
-    xp = _module(U)
+    xp, out = _module(U), U if out is None else out
     reach1, reach2 = problem.reaches
     if is_tensor(U) and U.is_cuda and find_spec("triton"):
         from frpcag.backends.torch.triton_restore import restore_tensor
@@ -93,12 +102,12 @@ def restore_in_place(
         terms = Terms(reach1[rows], reach2, problem.loss, problem.huber_delta)
         given = X[rows].toarray() if hasattr(X, "toarray") else X[rows]
         slope = None if V is None else V[rows]
-        U[rows], moved = restore_rows(given, inner[rows], U[rows], slope, _part(units, rows, U), terms, xp)
+        out[rows], moved = restore_rows(given, inner[rows], U[rows], slope, _part(units, rows, U), terms, xp)
         return moved
 
     blocks = _blocks(U)
     parts = [restore_block(rows) for rows in blocks] if run is None or is_tensor(U) else run(restore_block, blocks)
-    return U, sum(parts, NOTHING)  # in the order of the blocks, whatever the threads did
+    return out, sum(parts, NOTHING)  # in the order of the blocks, whatever the threads did
 
 
 def to_host(A: Any) -> Array:

@@ -54,7 +54,7 @@ def explore(
     feature_shape: Annotated[
         Any,
         typer.Option(
-            parser=options.parse_feature_shape, metavar="HxW", help="Rows are images of this size: show them."
+            parser=options.parse_feature_shape, metavar="HxW", help="Rows are images of this size; show them."
         ),
     ] = None,
     neighbors: Annotated[int, typer.Option(min=1, metavar="N", help="Neighbours of each node at the start.")] = 10,

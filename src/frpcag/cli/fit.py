@@ -70,7 +70,7 @@ def fit(
         typer.Option(
             parser=options.parse_feature_shape,
             metavar="HxW",
-            help="Rows are images of this size: draws them; --feature-graph grid needs it.",
+            help="Rows are images of this size, which are drawn; --feature-graph grid needs it.",
             rich_help_panel=options.DATA,
         ),
     ] = None,

@@ -164,8 +164,8 @@ def center_and_scale(X: Any, *, center: bool, scale: bool) -> tuple[Array, Array
             out = np.empty(X.shape, dtype=dtype)
         largest = np.zeros(X.shape[1])
         for rows in _row_blocks(X.shape):
-            block = (X[rows] - mean) / std
-            largest = np.fmax(largest, np.fmax.reduce(np.abs(block), axis=0))
+            block = _moved(X[rows], mean, std)
+            largest = np.fmax(largest, np.fmax(np.fmax.reduce(block, axis=0), -np.fmin.reduce(block, axis=0)))
             out[rows] = block
     check_range(largest, mean, std, dtype)
     return out, mean, std
@@ -190,7 +190,7 @@ class CentredRows:
         given = self._X[rows]
         dense = given.toarray() if sparse.issparse(given) else given
         with np.errstate(invalid="ignore"):  # a damaged file may hold NaN of the kind that signals
-            return ((dense - self._mean) / self._std).astype(self.dtype)
+            return _moved(dense, self._mean, self._std).astype(self.dtype)
 
     def whole(self) -> Array:
         """Return all rows as one array."""
@@ -306,8 +306,13 @@ class _ArraySums:
         total, count = np.zeros(len(reference)), np.zeros(len(reference))
         for rows in _row_blocks(self.X.shape):
             values = self.X[rows] - reference
-            total += np.nansum(values, axis=0)
-            count += len(values) - np.isnan(values).sum(axis=0)
+            sums = values.sum(axis=0)
+            if np.isfinite(sums).all():  # nothing is missing: the usual case
+                total += sums
+                count += len(values)
+            else:
+                total += np.nansum(values, axis=0)
+                count += len(values) - np.isnan(values).sum(axis=0)
         return total, count
 
     def squares(self, mean: Array) -> Array:
@@ -315,6 +320,14 @@ class _ArraySums:
         for rows in _row_blocks(self.X.shape):
             total += np.nansum(np.square(self.X[rows] - mean), axis=0)
         return total
+
+
+def _moved(X: Array, mean: Array, std: Array) -> Array:
+    """Return ``(X - mean) / std``, computed in float64."""
+    moved = X - mean
+    if np.any(std != 1):
+        moved /= std
+    return moved
 
 
 def _row_blocks(shape: tuple[int, ...]) -> list[slice]:

@@ -95,12 +95,13 @@ class HostEngine(Engine):
     def restore(self, X: Any, solution: Solution, centred: Centred, problem: Any) -> tuple[Any, Moves | None]:
         """Return the clean part in the units of ``X``, and what rounding has moved."""
         U: Any = solution.U
-        low_rank = U.clone() if hasattr(U, "clone") else U.copy()
+        tensor = hasattr(U, "clone")
         if centred.level is None:
-            return low_rank, None
+            return U.clone() if tensor else U.copy(), None
         units = Units(np.ones(U.shape[0]), centred.center, centred.scale)
+        U, out = (U.clone(), None) if tensor else (U, np.empty_like(U))
         with block_pool(self.model.n_jobs) as run:
-            return restore_in_place(X, centred.Xc, low_rank, solution.slope, units, problem, run=run)
+            return restore_in_place(X, centred.Xc, U, solution.slope, units, problem, out=out, run=run)
 
     def factors(self, U: Array) -> Factors:
         """Return the factors of the clean part about its mean, which is taken off ``U`` in place."""
@@ -112,10 +113,14 @@ class HostEngine(Engine):
     def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
         """Return the results by name."""
         sparse = np.empty_like(low_rank)
-        for rows in row_blocks(sparse.shape):
+
+        def subtract(rows: slice) -> None:
             given = X[rows]
             sparse[rows] = (given.toarray() if hasattr(given, "toarray") else given) - low_rank[rows]
-        np.nan_to_num(sparse, copy=False, nan=0.0)
+            np.nan_to_num(sparse[rows], copy=False, nan=0.0)
+
+        with block_pool(self.model.n_jobs) as run:
+            run(subtract, row_blocks(sparse.shape))
         embedding = np.multiply(factors.W, factors.Sigma, out=factors.W)
         return {
             "low_rank_": low_rank,

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from frpcag.cells.overwritten import without_overwritten
-from frpcag.data.preprocess import check_flags, validate_matrix
+from frpcag.data.preprocess import CentredRows, check_flags, validate_matrix
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import UnitsWarning, in_blocks, on_host
 from frpcag.estimators.block_labels import (
@@ -30,7 +30,7 @@ from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
-from frpcag.labels.choose import Candidate, best, on_components, on_points, unit_rows
+from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, on_components, on_points, unit_rows
 from frpcag.labels.cloud import cloud_of
 from frpcag.labels.count import count_clusters
 from frpcag.labels.distinct import distinct_rows
@@ -38,7 +38,7 @@ from frpcag.labels.kmeans import kmeans
 from frpcag.labels.labellers import label
 from frpcag.linalg.factorize import gram_svd
 from frpcag.runtime.arrays import is_dask, is_tensor
-from frpcag.runtime.memory import require_memory_for
+from frpcag.runtime.memory import clustering_bytes, require_memory, require_memory_for
 
 Array = np.ndarray
 
@@ -185,6 +185,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
             require_memory_for(Z, FRPCAG() if self.estimator is None else self.estimator)
             Z = Z.toarray()
         self._check(len(Z))
+        require_memory(self._bytes(Z), f"clustering X with shape {Z.shape} in {Z.dtype}")
         random_state = check_random_state(self.random_state)
         whole = Z
         if self.assign not in AS_THE_PAPER:
@@ -240,6 +241,14 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
             labels = carried(dx, self.estimator_.low_rank_, space, space.points(Z, U), self.labels_)
             labels[rows] = self.labels_
             self.labels_ = labels
+
+    def _bytes(self, Z: Array) -> int:
+        """Return about how many bytes a fit takes at its peak, those of ``Z`` not counted."""
+        as_the_paper, (_, p) = self.assign in AS_THE_PAPER, Z.shape
+        # Whitening takes a copy in the dtype of the data; other points are in float64, made from another such array.
+        points = p * Z.dtype.itemsize if p >= WIDE and not as_the_paper and self.assign != "spectral" else 16 * p
+        model = FRPCAG(n_jobs=self.n_jobs) if self.estimator is None else self.estimator
+        return clustering_bytes(Z, model, points=points, n_neighbors=0 if as_the_paper else MOST_NEIGHBORS)
 
     def _check(self, n: int) -> None:
         if self.assign not in ASSIGNMENTS:
@@ -340,7 +349,9 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         return [Candidate(name, self.assign, points.shape[1], cloud.indices.shape[1], 0.0, labels, cloud)]
 
     def _centred(self, X: Array) -> Array:
-        return (X - self.estimator_.center_) / self.estimator_.scale_
+        Z = X - self.estimator_.center_
+        Z /= self.estimator_.scale_
+        return Z
 
     def _few_features(self, Z: Array, U: Array) -> tuple[str, Array]:
         """Return the points of a table: the data as given with missing cells filled in, or the clean data."""
@@ -350,8 +361,9 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     def _whitened(self, U: Array, n_components: int) -> Array:
         """Return the first principal components of the clean data, all of unit length."""
-        U = self._centred(U)
-        W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(n_components, *U.shape), random_state=0)
+        U = CentredRows(U, self.estimator_.center_, self.estimator_.scale_).whole()
+        U -= U.mean(axis=0, dtype=np.float64)
+        W, Sigma, _ = gram_svd(U, min(n_components, *U.shape), random_state=0)
         return W[:, Sigma >= WHITENED_FLOOR * Sigma[0]]  # below lies noise, which whitening would blow up
 
     def _paper_points(self, U: Array, random_state) -> Array:

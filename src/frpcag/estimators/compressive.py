@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from frpcag.data.preprocess import restore
@@ -23,6 +24,7 @@ from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.linalg.factorize import fix_signs, gram_svd
+from frpcag.linalg.units import row_blocks
 from frpcag.runtime.atomic import atomic_file
 from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import require_memory
@@ -30,9 +32,6 @@ from frpcag.runtime.stages import StageReport
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
-
-# Entries centred at a time by a thread: their float64 copies stay in its cache.
-_CACHED = 1 << 16
 
 
 class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -206,14 +205,12 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _as_solved(self, rows: Array) -> Array:
         out = np.empty_like(rows)
-        step = max(1, _CACHED // rows.shape[1])
 
-        def fill(start: int) -> None:
-            at = slice(start, start + step)
+        def fill(at: slice) -> None:
             out[at] = (rows[at] - self.center_) / self.scale_
 
         with block_pool(self.estimator_.n_jobs) as run:
-            run(fill, range(0, len(rows), step))
+            run(fill, row_blocks(rows.shape))
         return out
 
     def _fit(self, X, *, fit_kept: Callable[[Array], tuple[FRPCAG, Array]] | None = None) -> Array | None:
@@ -227,8 +224,8 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         m = count_kept("n_samples_kept", self.n_samples_kept, n, least=2, width=p)
         q = p if self.n_features_kept is None else count_kept("n_features_kept", self.n_features_kept, p, least=2)
         self._require_memory(source, (m, q), model)
-        self.sample_indices_ = np.sort(seed.permutation(n)[:m])
-        self.feature_indices_ = np.sort(seed.permutation(p)[:q])
+        self.sample_indices_ = np.sort(sample_without_replacement(n, m, random_state=seed))
+        self.feature_indices_ = np.sort(sample_without_replacement(p, q, random_state=seed))
         kept = source.take(self.sample_indices_)
         clock.lap("draw")
         rows = kept if q == p else np.ascontiguousarray(kept[:, self.feature_indices_])
@@ -246,7 +243,8 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             clock.lap("prepare")
             labels = self._carry(source, V, labels, shown)
             clock.lap("carry")
-        others = np.setdiff1d(seed.permutation(n)[: m + HELD_OUT], self.sample_indices_)[:HELD_OUT]
+        drawn = sample_without_replacement(n, min(n, m + HELD_OUT), random_state=seed)
+        others = np.sort(seed.permutation(np.setdiff1d(drawn, self.sample_indices_))[:HELD_OUT])
         self.heldout_error_ = self._carrier.heldout_error(self._as_solved(source.take(others)))
         clock.lap("heldout_error")
         for name in ("n_iter_", "duality_gap_", "converged_", "status_", "backend_"):
@@ -305,8 +303,6 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         n, p = source.shape
         total, done = np.zeros(p), 0
         votes: list[Array] = []
-        places = np.full(n, -1, np.int32)
-        places[self.sample_indices_] = np.arange(len(self.sample_indices_))
         with ExitStack() as files:
             E = self._room(files, "embedding", (n, V.shape[1]), source.dtype)
             low_rank = self._room(files, "low_rank", (n, p), source.dtype) if self.keep_low_rank else None
@@ -314,16 +310,14 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
                 rows = self._as_solved(rows)
                 near = self._carrier.near(rows)
                 U = self._carrier.clean(rows, near)
-                own = np.flatnonzero(places[at] >= 0)
-                U[own] = self._carrier.U[places[at][own]]
-                total += U.sum(axis=0, dtype=np.float64)
-                E[at] = U @ V
+                first, last = np.searchsorted(self.sample_indices_, (at.start, at.stop))
+                own = self.sample_indices_[first:last] - at.start
+                U[own] = self._carrier.U[first:last]
+                total += self._write(U, V, E[at], None if low_rank is None else low_rank[at])
                 if labels is not None:
                     found = self._carrier.vote(labels, near)
-                    found[own] = labels[places[at][own]]
+                    found[own] = labels[first:last]
                     votes.append(found)
-                if low_rank is not None:
-                    low_rank[at] = restore(U, self.center_, self.scale_)
                 for room in (E, low_rank):
                     if isinstance(room, np.memmap):
                         let_go(room)
@@ -339,6 +333,18 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             self.low_rank_ = self._results["low_rank"]()
         del self._results
         return np.concatenate(votes) if votes else None
+
+    def _write(self, U: Array, V: Array, embedding: Array, low_rank: Array | None) -> Array:
+        """Write what is kept of clean rows, and return their sum."""
+
+        def fill(at: slice) -> Array:
+            embedding[at] = U[at] @ V
+            if low_rank is not None:
+                low_rank[at] = U[at] * self.scale_ + self.center_
+            return U[at].sum(axis=0, dtype=np.float64)
+
+        with block_pool(self.estimator_.n_jobs) as run:
+            return np.sum(run(fill, row_blocks(U.shape)), axis=0)
 
     def _turn(self, E: Array, origin: Array) -> tuple[Array, Array]:
         """Centre the embedding and turn it into its own principal directions, in place; return Sigma and the turn."""

@@ -21,8 +21,9 @@ from frpcag.runtime.threads import block_pool, count_threads
 
 Neighbors = tuple[NDArray[np.int64], NDArray[np.float64]]
 
-# Rows per block of queries; a constant, since a matrix product may depend on its size in the last bit.
-BLOCK = 512
+# Rows per block of queries, and of fewer queries than eight blocks: threads get like shares. Constants, since a matrix
+# product may depend on its size in the last bit.
+BLOCK, _SMALL_BLOCK = 512, 128
 
 # Rows whose neighbours' neighbours are listed at a time.
 _WIDE_BLOCK = 1 << 14
@@ -313,7 +314,8 @@ def _rank(queries: Points, rows: slice, points: Points, candidates, n_neighbors:
 
 
 def _blocks(n: int) -> list[slice]:
-    return [slice(start, start + BLOCK) for start in range(0, max(n, 1), BLOCK)]
+    step = BLOCK if n >= 8 * BLOCK else _SMALL_BLOCK
+    return [slice(start, start + step) for start in range(0, max(n, 1), step)]
 
 
 def _stack(parts: list[Neighbors]) -> Neighbors:

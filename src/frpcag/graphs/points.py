@@ -74,14 +74,15 @@ def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
     n, p = X.shape
     blocks = _blocks(X)
     seen = _observed(X)
-    largest = max(run(lambda block: float(np.nanmax(np.abs(_read(X, block)), initial=0.0)), blocks))
+    largest = max(run(lambda block: _largest(X, block), blocks))
     if largest == 0:
         return Points(np.zeros((n, p), np.float32), 1.0, np.zeros(p), 1.0, seen)
     # Sums of blocks added in order: the same for any number of threads.
-    mean = np.sum(run(lambda block: np.nansum(_read(X, block) / largest, axis=0), blocks), axis=0)
+    add = np.sum if seen is None else np.nansum
+    mean = np.sum(run(lambda block: add(_read(X, block) / largest, axis=0), blocks), axis=0)
     mean /= n if seen is None else np.maximum(seen.sum(axis=0), 1)
-    Z = _centred(X, largest, mean, run)
-    extent = max(run(lambda block: float(np.abs(Z[block]).max()), blocks))
+    Z = _centred(X, largest, mean, run, complete=seen is None)
+    extent = max(run(lambda block: _largest(Z, block), blocks))
     spread = 2.0 ** np.floor(np.log2(extent)) if extent > 0 else 1.0
     if spread != 1:  # a power of two scales float32 without rounding
         run(lambda block: np.multiply(Z[block], np.float32(1 / spread), out=Z[block]), blocks)
@@ -93,12 +94,14 @@ def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable)
 
     Entries beyond 1e12 count as 1e12: float32 does not hold the squares of much larger ones.
     """
-    Z = _centred(rows, points.largest, points.mean, run, limit=1e12 * points.spread)
-    return replace(points, Z=Z / np.float32(points.spread), seen=_observed(rows))
+    seen = _observed(rows)
+    Z = _centred(rows, points.largest, points.mean, run, complete=seen is None, limit=1e12 * points.spread)
+    Z /= np.float32(points.spread)
+    return replace(points, Z=Z, seen=seen)
 
 
 def _centred(
-    X: NDArray | sp.csr_array, largest: float, mean: NDArray, run: Callable, *, limit: float = np.inf
+    X: NDArray | sp.csr_array, largest: float, mean: NDArray, run: Callable, *, complete: bool, limit: float = np.inf
 ) -> NDArray[np.float32]:
     Z = np.empty(X.shape, np.float32)
 
@@ -107,10 +110,18 @@ def _centred(
         with np.errstate(over="ignore"):
             rows /= largest
         rows -= mean
-        Z[block] = np.nan_to_num(np.clip(rows, -limit, limit, out=rows), copy=False, nan=0.0)
+        if np.isfinite(limit):
+            np.clip(rows, -limit, limit, out=rows)
+        Z[block] = rows if complete else np.nan_to_num(rows, copy=False, nan=0.0)
 
     run(fill, _blocks(X))
     return Z
+
+
+def _largest(X: NDArray | sp.csr_array, block: slice) -> float:
+    """Return the largest magnitude in some rows, 0 if there is none."""
+    rows = X[block] if not sp.issparse(X) and X.dtype.kind == "f" else _read(X, block)
+    return float(max(np.fmax.reduce(rows, axis=None, initial=0.0), -np.fmin.reduce(rows, axis=None, initial=0.0)))
 
 
 def _observed(X: NDArray | sp.csr_array) -> NDArray[np.bool_] | None:

@@ -24,10 +24,13 @@ _ROUNDS = 8
 def nearest_shared(queries: Points, rows: slice, points: Points, k: int) -> NDArray[np.int64]:
     """Return the indices of the ``k`` points nearest to each query, in no order, by matrix products alone."""
     Q, M = queries.Z[rows], _observed(queries)[rows].astype(np.float32)
-    seen = _observed(points).astype(np.float32)
-    common = M @ seen.T
     # Z is 0 where it is missing, so each square is over the entries observed in its own point.
-    squares = np.square(Q) @ seen.T + M @ np.square(points.Z).T - 2 * (Q @ points.Z.T)
+    squares = M @ np.square(points.Z).T - 2 * (Q @ points.Z.T)
+    if points.seen is None:  # a common term of each row does not change its order
+        return np.argpartition(squares, k - 1, axis=1)[:, :k].astype(np.int64)
+    seen = points.seen.astype(np.float32)
+    common = M @ seen.T
+    squares += np.square(Q) @ seen.T
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.where(common > 0, squares / common, np.inf)
     return np.argpartition(scores, k - 1, axis=1)[:, :k].astype(np.int64)

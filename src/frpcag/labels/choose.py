@@ -25,6 +25,7 @@ ON_POINTS = (("linkage", 10), ("linkage", 15), ("linkage", 20), ("spectral", 10)
 # Candidates on whitened components: columns for each cluster, and neighbours.
 COLUMNS = (1, 2, 3)
 NEIGHBORS = (15, 20, 25)
+MOST_NEIGHBORS = max(NEIGHBORS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,7 @@ def on_components(W: Array, n_clusters: int, **options: Any) -> list[Candidate]:
     for d in sorted({min(columns * n_clusters, W.shape[1]) for columns in COLUMNS}):
         points = unit_rows(W[:, :d])
         search = {"random_state": options.get("random_state"), "n_jobs": options.get("n_jobs")}
-        whole = cloud_of(points, n_neighbors=max(NEIGHBORS), **search)
+        whole = cloud_of(points, n_neighbors=MOST_NEIGHBORS, **search)
         for k in NEIGHBORS:
             cloud = whole.nearest(k)
             found.append(Candidate("W", "linkage", d, k, 0.0, label("linkage", cloud, n_clusters), cloud))

@@ -46,7 +46,7 @@ class Cloud:
         """Return the same points with at most so many neighbours."""
         return Cloud(self.points, self.indices[:, :n_neighbors], self.distances[:, :n_neighbors])
 
-    @cached_property
+    @property
     def directed(self) -> sp.csr_array:
         """Weights of the edges from each point to its neighbours, in units of its own surroundings.
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)
-# Entries worked on at a time: their float64 copies stay small beside the matrix.
-BLOCK_ENTRIES = 1 << 18
+# Entries worked on at a time: their float64 copies stay in cache.
+BLOCK_ENTRIES = 1 << 16
 
 
 class Units(NamedTuple):

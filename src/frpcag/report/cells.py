@@ -79,8 +79,7 @@ def sentences(cells: Cells, samples: Any, features: Any) -> list[str]:
         ]
         lines.append(f"Most of them: {worst(cells, samples, features)}.")
     else:
-        kept = "Every cell is as it came." if not cells.n_filled else "Every value is as it came."
-        lines = [f"{size}: nothing is wrong as far as the other cells tell. {kept}"]
+        lines = [f"{size}: no cell contradicts the others, so no value was changed."]
     if len(rows):
         named = ", ".join(samples(i) for i in rows[:_MOST_NAMED])
         more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""

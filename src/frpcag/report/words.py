@@ -135,7 +135,7 @@ def theory(fit: Fit, numbers: Diagnostics) -> list[tuple[str, str, str]]:
             (
                 f"distance to the matrices of rank ({k1}, {k2}) on the graphs",
                 f"X {percent(numbers.distance_X or 0.0)}, U {percent(numbers.distance_U or 0.0)}",
-                "share of the norm outside; the fit draws U nearer",
+                "share of the norm outside; the fit brings U nearer",
             )
         )
     if numbers.gap is not None:
@@ -147,7 +147,7 @@ def theory(fit: Fit, numbers: Diagnostics) -> list[tuple[str, str, str]]:
             (
                 "Theorem 1, both sides",
                 f"{bound.left:.5g} {'≤' if bound.left <= bound.right else '>'} {bound.right:.5g}",
-                "the left bounds what of U is not low-rank on the graphs; evaluated at this fit's gammas"
+                "the left side bounds the part of U that is not low-rank on the graphs; at the gammas of this fit"
                 + ("" if bound.holds else "; it does not hold: U is not a solution of the problem"),
             )
         )

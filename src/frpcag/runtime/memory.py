@@ -29,6 +29,8 @@ _GAMMA_ROWS, _GAMMA_ARRAYS = 2000, 5
 # Search with missing entries: rows of a block, bytes for each pair of them and a node, of each thread; bytes of each
 # entry. Beyond so many nodes it is approximate and looks at fewer pairs.
 _SEARCH_ROWS, _PAIR_BYTES, _ENTRY_BYTES, _EXACT_NODES = 512, 22, 8, 20_000
+# Each neighbour of a row that is labelled: its edges, in both directions, while clusters are merged.
+_LABEL_BYTES = 170
 # Address space that the libraries of a first fit take: compiled kernels, threads.
 _LIBRARIES, _LOADED = 512 * 2**20, 256 * 2**20
 # A Dask worker: Python and its libraries, and copies of a block that the neighbour search makes.
@@ -151,6 +153,38 @@ def fit_bytes(X: Any, model: Any) -> int:
     if not (isinstance(dtype, np.dtype) and dtype == kept) and not hasattr(X, "toarray"):
         needed += n * p * 8  # a copy in float64 comes first
     return needed
+
+
+def clustering_bytes(X: Any, model: Any, *, points: int, n_neighbors: int) -> int:
+    """Return about how many bytes it takes to fit ``X`` and to label its rows, those of ``X`` not counted.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    model : FRPCAG
+    points : int
+        Bytes of each row of what is labelled.
+    n_neighbors : int
+        Of each row, in the largest graph that labels are tried on.
+
+    Returns
+    -------
+    int
+        The fit, or its results and what labels them, whichever is larger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag import FRPCAG
+    >>> from frpcag.runtime.memory import clustering_bytes, fit_bytes
+    >>> X = np.zeros((20_000, 20))
+    >>> clustering_bytes(X, FRPCAG(), points=320, n_neighbors=25) > 1.5 * fit_bytes(X, FRPCAG())
+    True
+    """
+    n, p = X.shape
+    k = model.n_neighbors if isinstance(model.n_neighbors, int) else 10
+    results = 2 * n * p * X.dtype.itemsize + _BYTES_PER_NEIGHBOR * (n + p) * k + _FIXED
+    return int(max(fit_bytes(X, model), results + n * (points + _LABEL_BYTES * n_neighbors)))
 
 
 def require_memory_for(X: Any, model: Any) -> None:

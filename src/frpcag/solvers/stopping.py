@@ -155,6 +155,8 @@ class Stop:
 
     def _is_met(self, n_iter: int, certify: Callable[[], Certificate]) -> bool:
         if self.rule == "gap":
+            if n_iter == 1 and self.change >= self.tol:  # the start is not an optimum
+                self._next_check = self.check_every
             return n_iter >= self._next_check and self.record(n_iter, certify()) <= self._target()
         return self.change < self.tol
 
