@@ -42,7 +42,7 @@ class NewRowsMixin(TransformerMixin):
         ----------
         X : array-like, sparse matrix or tensor of shape (n_rows, n_features)
             New samples; NaN is missing. Each row is treated on its own, alone or in a batch alike to the last bit (on a
-            GPU to rounding); rows of the training data give their ``embedding_``.
+            GPU to rounding); rows of the training data give their ``embedding_``, equal ones that of one of them.
 
         Returns
         -------
