@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import socket
 import threading
 import urllib.error
@@ -141,7 +142,8 @@ def test_the_command_watches_a_stream_over_http_until_it_ends(frpcag, working_fo
         result = frpcag("video", address, "--port", 0, "--fit-frames", 10)
         server.shutdown()
     assert result.exit_code == 0, result.stderr
-    assert "live picture at http://127.0.0.1:" in result.stdout
+    (address,) = re.findall(r"live picture at (\S+) ", result.stdout)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32,}/", address)
     assert "50 frames shown" in result.stdout
 
 

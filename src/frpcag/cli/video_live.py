@@ -178,8 +178,6 @@ def serve(
         raise InputError(f"--port={port} cannot be used ({error.strerror}); pass another one, or 0.") from error
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    if not quiet:
-        typer.echo(f"live picture at {server.address} (Ctrl-C ends it)")
     name = source if camera is None else f"camera {camera}"
     try:
         for number, frame in enumerate(_frames(source, camera, resize, color)):
@@ -188,7 +186,7 @@ def serve(
             if number == 0 and model is not None:
                 check_size(separator, frame.shape, str(name), model.name)
             if number == 0 and not quiet:
-                typer.echo(f"live picture at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends it)")
+                typer.echo(f"live picture at {server.address} (Ctrl-C ends it)")
             view.show(frame)
     except KeyboardInterrupt:
         pass
