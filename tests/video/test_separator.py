@@ -221,7 +221,9 @@ def test_bad_frames_are_refused(frames, words):
         BackgroundSeparator().fit(frames)
 
 
-@pytest.mark.parametrize("params", [{"n_neighbors": 60}, {"n_neighbors": 0}, {"gamma1": -1}, {"threshold": "high"}])
+@pytest.mark.parametrize(
+    "params", [{"n_neighbors": 60}, {"n_neighbors": 0}, {"gamma1": -1}, {"threshold": "high"}, {"callback": 3}]
+)
 def test_bad_parameters_are_named(params, walk):
     with pytest.raises(ValueError, match=next(iter(params))):
         BackgroundSeparator(**params).fit(walk[0])

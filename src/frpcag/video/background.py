@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from frpcag.problem import Problem
 from frpcag.runtime.threads import block_pool
 from frpcag.solvers import Progress, solve
+from frpcag.solvers.solve import check_options
 from frpcag.video.similar_frames import spread
 
 Array = np.ndarray
@@ -90,6 +91,7 @@ def solve_backgrounds(
     >>> solve_backgrounds(planes, path, 10.0, tol=1e-3, max_iter=500).U.ravel().round(1)
     array([100., 100., 100.], dtype=float32)
     """
+    check_options(tol=tol, max_iter=max_iter, stop="gap", backend=backend, callback=callback)
     n, n_pixels, n_channels = planes.shape
     U = np.empty(planes.shape, np.float32)
     width = n_pixels
