@@ -72,6 +72,13 @@ def test_the_units_of_the_frames_do_not_matter(walk, scale):
     assert other.gamma1_ * scale == pytest.approx(one.gamma1_, rel=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
+def test_frames_of_other_precisions_are_separated_as_the_next_one(walk, dtype):
+    frames = walk[0][:30].astype(dtype)
+    model, usual = BackgroundSeparator().fit(frames), BackgroundSeparator().fit(frames.astype(np.float64))
+    np.testing.assert_array_equal(model.transform(frames[0]), usual.transform(frames[0].astype(np.float64)))
+
+
 def test_grey_as_colour_gives_the_mask_of_grey(walk):
     frames = walk[0][:30]
     grey = BackgroundSeparator().fit(frames)

@@ -20,7 +20,10 @@ def check_frames(frames) -> Array:
         )
     if frames.dtype.kind not in "uifb":
         raise ValueError(f"frames has dtype {frames.dtype}; it must be numbers.")
-    frames = frames.astype(np.uint8) if frames.dtype.kind == "b" else frames
+    if frames.dtype.kind == "b":
+        frames = frames.astype(np.uint8)
+    elif frames.dtype.kind == "f" and frames.dtype.itemsize not in (4, 8):  # kernels know no others
+        frames = frames.astype(np.float32 if frames.dtype.itemsize < 4 else np.float64)
     if frames.dtype.kind == "f" and not np.isfinite(frames.sum(dtype=np.float64)):
         raise ValueError("frames has entries that are NaN or infinite; repair or drop these frames.")
     largest = max(abs(float(frames.max())), abs(float(frames.min())))
