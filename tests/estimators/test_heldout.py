@@ -92,6 +92,19 @@ def test_the_imputer_can_clean_observed_entries_too():
     assert_allclose(imputer.transform(X), imputer.estimator_.low_rank_, atol=1e-6)
 
 
+@pytest.mark.parametrize("keep_observed", [True, False])
+def test_the_imputer_fills_the_rows_of_its_fit_without_the_preparation_of_new_ones(keep_observed, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 3)) @ np.ones((3, 12))
+    X[::4, 5] = np.nan
+    imputer = RobustGraphImputer(keep_observed=keep_observed)
+    expected = imputer.fit(X).transform(X)
+    monkeypatch.setattr("frpcag.estimators.new_rows.prepared", None)
+    filled = imputer.fit_transform(X)
+    np.testing.assert_array_equal(filled, expected)
+    filled[:] = 0
+    assert imputer.estimator_.low_rank_.any()
+
+
 def test_the_imputer_fills_rows_it_has_not_seen():
     X, clean = table()
     train = np.arange(len(X)) % 4 != 0

@@ -76,11 +76,20 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         model = FRPCAG(laplacian="combinatorial", n_neighbors=5, scale=bool(mixed), tol=TOL, random_state=0)
         return FRPCAGCV(model, multiples1=START[:1], multiples2=START[1:], search="walk", random_state=0)
 
+    def fit_transform(self, X, y=None) -> Array:
+        """Fit the model to ``X`` and return it with its missing entries filled in, each row by its own clean part."""
+        U = getattr(self.fit(X).estimator_, "low_rank_", None)
+        Z = validate_matrix(self, X, reset=False)
+        # What answers new rows takes longer to prepare than the fit; it is not needed here.
+        return self._filled(Z, np.array(U)) if isinstance(U, np.ndarray) and U.shape == Z.shape else self.transform(X)
+
     def transform(self, X) -> Array:
         """Return ``X`` with its missing entries filled in; ``X`` may hold new rows."""
         check_is_fitted(self)
         X = validate_matrix(self, X, reset=False)
-        clean = self.estimator_.denoise(X)
+        return self._filled(X, self.estimator_.denoise(X))
+
+    def _filled(self, X, clean: Array) -> Array:
         if not self.keep_observed:
             return clean
         dense = X.toarray() if hasattr(X, "toarray") else X
