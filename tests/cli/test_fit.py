@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
+from sklearn.datasets import load_wine
 
 from frpcag import FRPCAG, FRPCAGClustering, load
 from frpcag.cli.main import app
@@ -57,10 +58,16 @@ def test_labels_are_those_of_the_clusterer(data, X, frpcag, working_folder):
     np.testing.assert_array_equal(table[:, 1], expected)
 
 
-def test_the_number_of_clusters_may_be_left_to_the_library(data, X, frpcag, working_folder):
-    assert frpcag("fit", data, "--clusters", "auto", "--seed", "3", "--no-plots").exit_code == 0
-    expected = FRPCAGClustering("auto", FRPCAG(n_refine="auto", random_state=3), random_state=3).fit(X)
-    np.testing.assert_array_equal(np.load(working_folder / "frpcag-run-data/labels.npy"), expected.labels_)
+@pytest.mark.parametrize("clusters", ["auto", 3])
+def test_clusters_are_those_of_python_and_leave_the_decomposition_alone(clusters, frpcag, working_folder):
+    X = load_wine().data
+    np.save("wine.npy", X)
+    assert frpcag("fit", "wine.npy", "--clusters", clusters, *FAST).exit_code == 0
+    run = working_folder / "frpcag-run-wine"
+    expected = FRPCAGClustering(clusters, random_state=0).fit_predict(X)
+    np.testing.assert_array_equal(np.load(run / "labels.npy"), expected)
+    with pytest.warns(UserWarning, match="spreads"):
+        np.testing.assert_array_equal(np.load(run / "low_rank.npy"), FRPCAG(random_state=0).fit(X).low_rank_)
 
 
 def test_options_reach_the_estimator(data, X, frpcag, working_folder):
@@ -104,11 +111,12 @@ def test_the_metric_is_passed_on_and_noted(data, X, frpcag, working_folder):
 
 
 @pytest.mark.parametrize("clusters", [[], ["--clusters", "2"]])
-def test_a_saved_model_is_the_one_that_was_fitted(clusters, data, frpcag, working_folder):
+def test_saved_models_are_those_that_were_fitted(clusters, data, frpcag, working_folder):
     assert frpcag("fit", data, "--save-model", *clusters, *FAST).exit_code == 0
-    model = load(working_folder / "frpcag-run-data/model.npz")
-    fitted = getattr(model, "estimator_", model)
-    np.testing.assert_array_equal(fitted.low_rank_, np.load(working_folder / "frpcag-run-data/low_rank.npy"))
+    run = working_folder / "frpcag-run-data"
+    np.testing.assert_array_equal(load(run / "model.npz").low_rank_, np.load(run / "low_rank.npy"))
+    if clusters:
+        np.testing.assert_array_equal(load(run / "clusters.npz").labels_, np.load(run / "labels.npy"))
 
 
 def test_float32_is_computed_in_float32(data, frpcag, working_folder):

@@ -79,7 +79,7 @@ def fit(
         typer.Option(
             parser=options.parse_clusters,
             metavar="auto|N",
-            help="Also find N clusters of samples; auto looks for a number that fits.",
+            help="Also find N clusters of samples, as FRPCAGClustering(N) does; auto looks for a number that fits.",
             rich_help_panel=options.MODEL,
         ),
     ] = None,
@@ -152,7 +152,9 @@ def fit(
     save_model: Annotated[
         bool,
         typer.Option(
-            "--save-model", help="Also write model.npz, which frpcag.load reads.", rich_help_panel=options.OUTPUT
+            "--save-model",
+            help="Also write model.npz, and clusters.npz with --clusters, which frpcag.load reads.",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
     no_plots: Annotated[
@@ -198,19 +200,21 @@ def fit(
         read_seconds = timer.lap("read")
         bar.stage("preparing")
         # A function, because estimators that are copied copy their parameters, and a bar has but one screen.
-        estimator: Any = FRPCAG(**parameters, random_state=seed, callback=lambda progress: bar(progress))
-        if clusters is not None:
-            estimator = FRPCAGClustering(
-                clusters, estimator.set_params(n_refine="auto"), random_state=seed, n_jobs=jobs
-            )
+        model = FRPCAG(**parameters, random_state=seed, callback=lambda progress: bar(progress))
+        clusterer = None
         with input_errors(file), collected_warnings(table.column_name) as notes:
-            model = fit_or_partial(estimator, X)
+            fit_or_partial(model, X)
+            if clusters is not None and model.status_ != INTERRUPTED:
+                bar.stage("finding clusters")
+                timer.lap("fit")
+                clusterer = FRPCAGClustering(clusters, random_state=seed, n_jobs=jobs).fit(X)
+        labels = None if clusterer is None else clusterer.labels_
         if model.status_ == INTERRUPTED:
             gap = f"a relative duality gap of {model.duality_gap_:.2g}"
             notes.append(f"interrupted after {model.n_iter_} steps; the result is valid, with {gap}.")
         timings = {"read": read_seconds, **model.timings_}
-        if clusters is not None:
-            timings["cluster"] = timer.lap("fit") - sum(model.timings_.values())
+        if clusterer is not None:
+            timings["cluster"] = timer.lap("cluster")
         record = _record(
             model,
             about=describe_table(table, file, float32=float32),
@@ -221,11 +225,12 @@ def fit(
         )
         timer.lap("describe")
         bar.stage(f"writing {target}")
-        labels = getattr(estimator, "labels_", None)  # Ctrl-C comes before the labels
         with run_folder(target, overwrite=overwrite) as folder:
             _write_arrays(folder, model, labels, table)
             if save_model:
-                (estimator if labels is not None else model).save(folder / "model.npz")
+                model.save(folder / "model.npz")
+                if clusterer is not None:
+                    clusterer.save(folder / "clusters.npz")
             if not no_plots:
                 save_model_pictures(folder, model, labels=labels, feature_shape=feature_shape)
             timings["write"] = timer.lap("write")
