@@ -359,6 +359,15 @@ def test_new_rows_find_their_neighbours_among_some_rows_of_many(monkeypatch):
     assert np.abs(model.denoise(X) - model.low_rank_.compute()).mean() < np.abs(X - model.low_rank_.compute()).mean()
 
 
+def test_new_rows_meet_the_last_fit_also_where_both_went_to_the_same_store(tmp_path):
+    pytest.importorskip("zarr")
+    model = FRPCAG(n_neighbors=5, n_components=2, backend=DaskBackend(output=str(tmp_path / "out.zarr")))
+    model.fit(da.from_array(points(60), chunks=(30, -1)))
+    on_client(model)
+    model.fit(da.from_array(points(60) + 7, chunks=(30, -1)))
+    assert np.array_equal(on_client(model).low_rank_, model.low_rank_.compute())
+
+
 def test_gammas_are_chosen_on_some_rows_of_many(monkeypatch):
     monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 20)
     monkeypatch.setattr("frpcag.estimators.heldout.CLIENT_ROWS", 30)

@@ -18,6 +18,7 @@ from distributed import Client
 
 from frpcag import FRPCAG, build_graph
 from frpcag.backends.dask import DaskBackend
+from frpcag.engines.dask import DaskEngine
 from frpcag.runtime.cluster import Cluster
 
 pytestmark = [
@@ -307,3 +308,35 @@ def test_the_task_graph_does_not_grow_with_the_number_of_steps(client, tmp_path,
         FRPCAG(backend=backend, tol=0, max_iter=20, callback=count).fit(chunked(samples(), (90, 150)))
     # Twelve steps more would be some 36 tasks more; a few may be on their way to being forgotten.
     assert max(counts[-8:]) < max(counts[:8]) + 6
+
+
+def test_workers_killed_before_the_factors_cost_no_bit(client, calm, monkeypatch):
+    undisturbed, arrays = calm((90, 150))
+    whole, victims = DaskEngine.factors, []
+
+    def factors(engine, U):
+        if not victims:
+            victims.extend(client.run(os.getpid).values())
+            for victim in victims:
+                os.kill(victim, signal.SIGKILL)
+        return whole(engine, U)
+
+    monkeypatch.setattr(DaskEngine, "factors", factors)
+    hurt = FRPCAG(tol=TOL, random_state=0).fit(chunked(samples(), (90, 150)))
+    assert victims
+    assert np.array_equal(hurt.low_rank_.compute(), arrays["low_rank_"])
+    assert np.array_equal(hurt.singular_values_, undisturbed.singular_values_)
+    assert hurt.duality_gap_ == undisturbed.duality_gap_
+    client.wait_for_workers(2, timeout=120)
+
+
+def _twice(X):
+    """Fit two times in one task, and return both gaps."""
+    model = FRPCAG(tol=TOL, random_state=0)
+    return [model.fit(da.from_array(X, chunks=((90, 150), -1))).duality_gap_ for _ in range(2)]
+
+
+def test_fits_in_tasks_on_every_thread_of_the_cluster_end(client, calm):
+    tasks = client.map(_twice, [samples()] * 3, pure=False)
+    gap = calm((90, 150))[0].duality_gap_
+    assert client.gather(client.submit(list, tasks), direct=False) == [[gap, gap]] * 3

@@ -128,6 +128,16 @@ def test_a_run_that_goes_on_ends_where_a_whole_one_does(rule, every, tmp_path):
     assert fit(X, tmp_path / "run", every=every, max_iter=100, **rule).n_iter_ == whole.n_iter_
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "truncated"])
+def test_graphs_are_those_of_a_fit_without_a_checkpoint_at_any_size_of_the_entries(metric, tmp_path):
+    huge, options = 1e160 * table().astype("f8"), {"metric": metric, "max_iter": 2}
+    whole = fit(huge, **options).feature_graph_
+    for _ in range(2):  # from the start, and from the checkpoint
+        graph = fit(huge, tmp_path / "run", **options).feature_graph_
+        assert_array_equal(graph.weights.toarray(), whole.weights.toarray())
+        assert graph.sigma == whole.sigma
+
+
 def test_fewer_steps_than_were_saved_are_honoured_and_the_save_stays(run):
     short, seen = fit(X, run, max_iter=3), []
     assert short.n_iter_ == 3

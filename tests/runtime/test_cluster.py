@@ -97,6 +97,19 @@ def test_what_dask_says_of_a_lost_cluster_comes_in_words(error, status, words):
     assert raised.value.__cause__ is error
 
 
+def test_a_function_that_fails_on_every_worker_is_not_called_for_ever(start):
+    _, client = start(1)
+    calls = []
+
+    def fail():
+        calls.append(1)
+        raise ValueError("no such setting")
+
+    with pytest.raises(ValueError, match="no such setting"):
+        Cluster(client).on_each_worker(fail)
+    assert len(calls) <= 5
+
+
 def test_an_error_of_a_task_comes_as_it_is():
     cluster = Cluster(SimpleNamespace(gather=list, sync=lambda *_: _raise(ValueError("row 3")), status="running"))
     with pytest.raises(ValueError, match="row 3"):

@@ -21,7 +21,7 @@ from frpcag.runtime.tasks import Layout
 Array = np.ndarray
 
 # Of the files; what another version has written is refused.
-_VERSION = 4
+_VERSION = 5
 _OWNER = "owner"
 _FOLDERS = re.compile(r"(prepared|step|clean)-[0-9]{6}-[0-9a-f]{8}")
 

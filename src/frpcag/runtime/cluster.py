@@ -14,8 +14,11 @@ from frpcag.runtime.memory import in_words
 
 # Seconds between two looks at a cluster that keeps us waiting; and until the scheduler must have answered one.
 _LOOK_EVERY, _ANSWER_IN = 5.0, 30.0
-# States of a worker's tasks that mean work: computing, and fetching what a task needs.
-_AT_WORK = ("executing", "long-running", "flight")
+# States of a worker's tasks that mean work: computing, and fetching what a task needs. A task that has left its thread,
+# "long-running", may be the one that waits here.
+_AT_WORK = ("executing", "flight")
+# How often a function is called on all workers while some of them die.
+_ATTEMPTS = 5
 
 
 class Cluster:
@@ -62,15 +65,13 @@ class Cluster:
     def on_each_worker(self, function: Callable) -> list[Any]:
         """Return what a function says on every worker."""
         with self._in_words():
-            end = monotonic() + self.patience
-            while True:
+            for _ in range(_ATTEMPTS):
+                self.workers()  # some may have died: ask those there are now
                 said = self.client.run(function, on_error="return")
                 failed = [value for value in said.values() if isinstance(value, BaseException)]
                 if said and not failed:
                     return list(said.values())
-                if monotonic() > end:
-                    raise failed[0] if failed else RuntimeError(self._no_workers())
-                self.workers()  # some died meanwhile: ask those there are now
+            raise failed[0] if failed else RuntimeError(self._no_workers())
 
     def submit(self, function: Callable, *args: Any, home: Any = None) -> Any:
         """Return the future of a task."""

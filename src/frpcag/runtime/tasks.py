@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any
@@ -66,13 +67,19 @@ class Here:
 
 
 def current_cluster(patience: float = 300.0) -> Here | Cluster:
-    """Return the cluster of the current Dask client, or this process where there is none."""
-    try:
-        from distributed import get_client
+    """Return the cluster of the current Dask client, or this process where there is none.
 
-        return Cluster(get_client(), patience)
+    A task of that cluster leaves its thread to the tasks that it waits for.
+    """
+    try:
+        from distributed import get_client, secede
+
+        client = get_client()
     except (ImportError, ValueError):
         return Here()
+    with suppress(ValueError, KeyError):  # this is no task, or one that has left its thread before
+        secede()
+    return Cluster(client, patience)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from frpcag.engines.host import HostEngine
 # Rows kept at most, and entries of them, but for a few rows.
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 50_000, 1 << 24, 1000
 
-# The last one made of a model, by the name of its clean rows.
+# The last one made of a model, and of which clean rows: another fit may give its own the same name in the same store.
 _MADE: WeakKeyDictionary = WeakKeyDictionary()
 
 
@@ -38,10 +38,10 @@ def on_client(model: Any) -> Any:
     New rows find their neighbours among these. With all rows kept, the copy cleans them as a model of one machine does;
     of more, the sample graph is made again, between the rows kept.
     """
-    name, made = _MADE.get(model, (None, None))
-    if name != model.low_rank_.name:
+    fitted, made = _MADE.get(model, (lambda: None, None))
+    if fitted() is not model.low_rank_:
         made = _cut_down(model)
-        _MADE[model] = model.low_rank_.name, made
+        _MADE[model] = ref(model.low_rank_), made
     return made
 
 

@@ -168,7 +168,7 @@ def save_prepared(store: Checkpoint, rows: BlockRows) -> None:
     nothing = [None for _ in layout.sizes]
     parts, clean = nothing if graph is None else graph.parts, nothing if rows.clean is None else rows.clean.parts
     note: dict[str, Any] = {"sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype), "graph": None}
-    note["clean"] = rows.clean is not None
+    note |= {"clean": rows.clean is not None, "seed": rows.seed, "unit": rows.unit, "metric": list(rows.metric)}
     if graph is not None:
         names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall", "metric")
         note["graph"] = {name: getattr(graph, name) for name in names}
@@ -187,7 +187,8 @@ def resume(store: Checkpoint, cluster: Any) -> BlockRows | None:
     layout = Layout.spread(cluster, note["sizes"])
     blocks = store.load(saved, layout)
     X, ids = (layout.map(_entry, blocks, [name for _ in blocks]) for name in ("X", "ids"))
-    rows = BlockRows(layout, X, ids, tuple(note["shape"]), np.dtype(note["dtype"]), saved=True)
+    known = {"seed": note["seed"], "unit": note["unit"], "metric": Metric(*note["metric"]), "saved": True}
+    rows = BlockRows(layout, X, ids, tuple(note["shape"]), np.dtype(note["dtype"]), **known)
     if note["graph"] is not None:
         parts = layout.map(_unpack_graph, blocks)
         rows.graph = BlockGraph(parts, ids, Halo(layout, parts), **note["graph"])

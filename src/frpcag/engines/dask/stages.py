@@ -188,16 +188,19 @@ class DaskEngine(BlockGraphs):
     def restore(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
         """Return the clean part, rows in the caller's order and units, and what rounding has moved."""
 
+        U, slope = solution.U, solution.slope  # the solution lets go of both before the results are safe
+
         def restored() -> tuple[Any, Moves]:
-            blocks = centred.Xc.clean, solution.U, solution.slope
-            return lasting(blocks, lambda: self._restored(X, solution, centred, problem))
+            return lasting((centred.Xc.clean, U, slope), lambda: self._restored(X, U, slope, centred, problem))
 
         self.restored_again = restored
         return restored()
 
-    def _restored(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
+    def _restored(
+        self, X: Any, U: RowBlocks, slope: RowBlocks | None, centred: Centred, problem: BlockProblem
+    ) -> tuple[Any, Moves]:
         rows, center, scale = centred.Xc, centred.center, centred.scale
-        U, slopes = solution.U, [None for _ in rows.ids] if solution.slope is None else solution.slope.parts
+        slopes = [None for _ in rows.ids] if slope is None else slope.parts
         layout, sizes = U.layout, X.chunks[0]
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         homes = Layout.spread(layout.cluster, sizes).homes
