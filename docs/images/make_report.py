@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import threading
 import warnings
 from pathlib import Path
 
@@ -21,13 +20,11 @@ sys.path[:0] = [str(HERE.parents[1] / "tests"), str(HERE.parents[1] / "benchmark
 
 
 def pictures() -> None:
-    """Save screenshots of the reports of digits, faces and a video, and of the explorer."""
+    """Save screenshots of the reports of digits, faces and a video."""
     from frpcag import FRPCAG
-    from frpcag.cli.explore import Explorer
     from frpcag.cli.main import app
     from frpcag.data import load_dataset
     from frpcag.data.corrupt import block_occlusion
-    from frpcag.report.server import ExplorerServer
     from support.browser import Browser
 
     folder = Path(tempfile.mkdtemp())
@@ -44,8 +41,6 @@ def pictures() -> None:
     clip_file, run = str(folder / "hallmonitor.npy"), str(folder / "video")
     for words in (["video", clip_file, "--output", run, "--quiet"], ["report", run]):
         app(words, standalone_mode=False)
-    server = ExplorerServer(Explorer(X, title="ORL faces, a quarter occluded", feature_shape=(56, 46)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     browser = Browser(folder / "profile")
     for name, address, window in (
         ("digits", (folder / "digits.html").as_uri(), {"height": 1900}),
@@ -53,10 +48,9 @@ def pictures() -> None:
         ("orl", (folder / "orl.html").as_uri(), {"height": 1900}),
         ("phone", (folder / "orl.html").as_uri(), {"width": 390, "height": 1400}),
         ("video", (folder / "video" / "report.html").as_uri(), {"height": 1900}),
-        ("explorer", server.address, {"height": 1100}),
     ):
         browser.open(address, **window)
-        if name in ("orl", "phone", "explorer"):
+        if name in ("orl", "phone"):
             browser.run("document.querySelector('.jump[data-index=\"312\"]')?.click(); scrollTo(0, 0)")
         if name == "video":
             browser.run(
@@ -67,8 +61,6 @@ def pictures() -> None:
         browser.screenshot(HERE / f"report-{name}.png", whole=False)
         assert browser.errors == [], browser.errors
     browser.close()
-    server.shutdown()
-    server.end()
 
 
 def alignment() -> None:

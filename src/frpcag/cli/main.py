@@ -24,7 +24,6 @@ from frpcag.runtime.signals import end_on_signals
 COMMANDS = {
     "clean": "Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.",
     "demo": "Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools.",
-    "explore": "Serve a live report for your browser: move a slider and see the decomposition change.",
     "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",
     "info": "Show versions, cores, backends, the cache of compiled code, data sets and extras.",
     "report": "Write one HTML page about a run: summary, images, tables, plots and diagnostics. It needs no network.",
