@@ -46,19 +46,25 @@ def linkage(cloud: Cloud, n_clusters: int, *, random_state: Any = None) -> Array
     m, owner = connected_components(nearest, directed=True, connection="weak")
     if m < n_clusters:
         m, owner = n, np.arange(n)
-    start = owner.astype(np.int64)
-    out = cloud.directed
-    # Both directions in one pattern, so that each node has one sorted row of neighbours.
-    pattern = sp.csr_array(out + out.T)
+    start, W = owner.astype(np.int64), cloud.directed
+    Z = sp.csr_array((np.ones(n), (start, np.arange(n))), shape=(m, n))
+    rows_out, rows_in = sp.csr_array(Z @ W), sp.csr_array(Z @ W.T)
+    pairs = sp.coo_array(sp.csr_array(rows_out * rows_in) @ Z.T)
+    linked = (pairs.coords[0] != pairs.coords[1]) & (pairs.data > 0)
+    # Both directions in one pattern, so that each cluster has one sorted row of nodes.
+    pattern = sp.csr_array(rows_out + rows_in)
     pattern.sort_indices()
-    zero = sp.csr_array((np.zeros_like(pattern.data), pattern.indices, pattern.indptr), shape=pattern.shape)
-    to, back = (_on(zero, A) for A in (out, sp.csr_array(out.T)))
+    row_lists = (pattern.indptr, pattern.indices, _on(pattern, rows_out), _on(pattern, rows_in))
     from frpcag.labels.kernels import merge_by_degrees
 
-    indptr, indices = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)
-    merges = merge_by_degrees(start.copy(), m, indptr, indices, to, back)
+    merges = merge_by_degrees(
+        start,
+        np.bincount(start, minlength=m).astype(float),
+        (*(A.astype(np.int64) for A in row_lists[:2]), *row_lists[2:]),
+        (*(A[linked].astype(np.int64) for A in pairs.coords), pairs.data[linked]),
+    )
     labels, large = cut(start, m, merges, n_clusters)
-    both = sp.csr_array(out + out.T)
+    both = sp.csr_array(W + W.T)
     return numbered(join_smallest(cloud.points, join_strongest(both, labels, large), n_clusters))
 
 
@@ -101,10 +107,10 @@ def join_strongest(A: sp.csr_array, labels: Array, large: Array) -> Array:
     return numbered(target[labels])
 
 
-def _on(zero: sp.csr_array, A: sp.csr_array) -> Array:
+def _on(pattern: sp.csr_array, A: sp.csr_array) -> Array:
     """Return the entries of ``A`` at the places of a larger pattern."""
-    n = zero.shape[0]
-    keys = np.repeat(np.arange(n), np.diff(zero.indptr)) * n + zero.indices
+    m, n = pattern.shape
+    keys = np.repeat(np.arange(m), np.diff(pattern.indptr)) * n + pattern.indices
     A = sp.coo_array(A)
     values = np.zeros(len(keys))
     values[np.searchsorted(keys, A.coords[0].astype(np.int64) * n + A.coords[1])] = A.data
