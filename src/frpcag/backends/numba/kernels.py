@@ -10,6 +10,8 @@ summed per tile, and the tiles do not depend on the number of threads.
 
 from __future__ import annotations
 
+import numpy as np
+
 from frpcag.backends.numba.vectors import LANES, gathered_sum, transpose_block
 from frpcag.runtime.compiled import compiled_reordered as compiled
 
@@ -96,9 +98,9 @@ def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
         for s in range(TILE):
             x, u, g = X[first + s], U[first + s], G[s]
             low, high = lo * rows[first + s], hi * rows[first + s]
-            for f in range(p):
-                v, at = g[f], float(u[f])
-                r = float(x[f]) - at
+            for f in range(p):  # Numba's float() leaves a float32 as it is
+                v, at = g[f], np.float64(u[f])
+                r = np.float64(x[f]) - at
                 seen = r == r
                 below, above = low * columns[f] - at, high * columns[f] - at
                 VU += v * at
@@ -112,15 +114,15 @@ def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
                 V_low, V_high = min(V_low, v), max(V_high, v)
             if loss == 0:
                 for f in range(p):
-                    r = abs(float(x[f]) - float(u[f]))
+                    r = abs(np.float64(x[f]) - np.float64(u[f]))
                     data += r if r == r else 0.0
             elif loss == 1:
                 for f in range(p):
-                    r = float(x[f]) - float(u[f])
+                    r = np.float64(x[f]) - np.float64(u[f])
                     data += r * r if r == r else 0.0
             else:
                 for f in range(p):
-                    r = abs(float(x[f]) - float(u[f]))
+                    r = abs(np.float64(x[f]) - np.float64(u[f]))
                     r = r if r == r else 0.0
                     data += r - delta / 2 if r > delta else r * r / (2 * delta)
         sums[tile, 0], sums[tile, 1], sums[tile, 2], sums[tile, 3] = data, VU, VR, VV
