@@ -13,11 +13,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 Array = np.ndarray
 
 LOSSES = ("l1", "l2", "huber")
 EPS = float(np.finfo(np.float64).eps)
+# The smallest positive number: what a product that underflows is off by, at most.
+TINY = float(np.finfo(np.float64).smallest_subnormal)
+# Connected nodes of a matrix whose eigenvalues are all computed.
+_DENSE_NODES = 2000
 # A backend adds at most so many rows one number after the other, and then adds these partial sums.
 _ROWS_AT_ONCE = 64
 
@@ -188,22 +193,23 @@ class Certificate(NamedTuple):
     @property
     def bound(self) -> float:
         """Lower bound of the optimum."""
-        return self.objective * (1 - self.gap)
+        return self.objective * (1 - self.gap) if self.excess < np.inf else -np.inf
 
 
 def smooth_part(problem: Problem, U: Array) -> float:
     """Return ``g(U)``, the two graph terms of Shahid et al. 2016, Eq. (1)."""
-    return 0.5 * float(np.sum(gradient(problem, U) * U, dtype=np.float64))
+    U = np.asarray(U, dtype=np.float64)
+    return 0.5 * float(np.sum(gradient(problem, U) * U))
 
 
 def data_term(problem: Problem, U: Array) -> float:
     """Return ``h(U) = sum phi(X - U)`` over the observed entries, summed in float64."""
-    R = np.abs(np.nan_to_num(problem.X - U, nan=0.0))
+    R = np.abs(np.nan_to_num(problem.X - np.asarray(U, dtype=np.float64), nan=0.0))
     if problem.loss == "l2":
         R = R * R
     elif problem.loss == "huber":
         R = np.where(problem.huber_delta < R, R - problem.huber_delta / 2, R * R / (2 * problem.huber_delta))
-    return float(np.sum(R, dtype=np.float64))
+    return float(np.sum(R))
 
 
 def objective(problem: Problem, U: Array) -> float:
@@ -268,6 +274,8 @@ def certified(problem: Any, sums: Sums) -> Certificate:
     a = max(min(a, box / limit if limit > 0 else np.inf), 0.0)
     excess = sums.data - a * (sums.VR - slip * sums.reach) + a * a * squares + (1 - a) ** 2 * (g + doubt)
     excess += EPS * _ROWS_AT_ONCE * (p + 1) * sums.data
+    if sums.reach > 0 or (curvature and sums.Vtop > 0):  # squares of numbers below 1e-162, and the like
+        excess += n * p * TINY * (1 + a * a) * (4 + (curvature + 1 / curvature if curvature else 0))
     # A term that is negative beyond rounding belongs to no Laplacian: nothing is proved.
     excess = excess if g + doubt >= 0 else np.inf
     return Certificate(sums.data, g, excess, doubt, a * limit, slip, sums.size + sums.reach)
@@ -286,6 +294,7 @@ def certificate(problem: Problem, U: Array) -> Certificate:
     Returns
     -------
     Certificate
+        With a gap of 1 and no bound where a Laplacian is not proved to be positive semi-definite.
 
     Examples
     --------
@@ -297,6 +306,12 @@ def certificate(problem: Problem, U: Array) -> Certificate:
     >>> round(proof.objective, 9), round(proof.bound, 9)
     (3.75, 3.75)
     """
+    at = certified(problem, sums_at(problem, U))
+    return at._replace(excess=np.inf) if indefinite(problem) else at
+
+
+def sums_at(problem: Problem, U: Array) -> Sums:
+    """Return what a certificate of ``U`` needs."""
     U = np.asarray(U, dtype=np.float64)
     V, R = gradient(problem, U), problem.X - U
     VR, reach, observed = V * R, np.abs(R), V
@@ -308,7 +323,7 @@ def certificate(problem: Problem, U: Array) -> Certificate:
         observed = V[problem.mask]
     sums = map(np.sum, (V * U, VR, observed**2, reach, np.abs(U)))
     tops = (np.abs(array).max() for array in (observed, V, U))
-    return certified(problem, Sums(data_term(problem, U), *map(float, (*sums, *tops))))
+    return Sums(data_term(problem, U), *map(float, (*sums, *tops)))
 
 
 def solution_box(problem: Problem) -> tuple[float, float, Array, Array]:
@@ -394,12 +409,59 @@ def _with_null_vector(L: sp.csr_array, null: Array | None, name: str) -> tuple[s
     # Sums of numbers that were rounded to float32 are off by its rounding.
     single = null is None and bool((L.data == L.data.astype(np.float32)).all())
     slack = (counts + 8) * (float(np.finfo(np.float32).eps) if single else EPS) * sizes
-    if null is None and (sums >= -slack).all() and (sums > slack).any():
-        return L, "held"
+    held = null is None and bool((sums >= -slack).all() and (sums > slack).any())
     # A diagonal that differs from the sum of its edges by so little was rounded: the edges define the Laplacian.
-    if (np.abs(sums) > np.maximum(slack, 1e-6 * sizes)).any():
+    off = np.minimum(sums, 0) if held else sums
+    if (np.abs(off) > np.maximum(slack, 1e-6 * sizes)).any():
         return L, "unknown"
-    if (np.abs(sums) > (counts + 8) * EPS * sizes).any():
+    if (np.abs(off) > (counts + 8) * EPS * sizes).any():
         L = L.copy()
-        L.data[~beside] -= (sums / s)[rows[~beside]]
-    return L, "free"
+        L.data[~beside] -= (off / s)[rows[~beside]]
+    return L, "held" if held else "free"
+
+
+def indefinite(problem: Problem) -> str | None:
+    """Return what to say of a Laplacian that is not proved to have no negative eigenvalue, up to rounding.
+
+    Entries beside the diagonal that are not positive and a null vector prove it, and so does a diagonal that outweighs
+    the rest of its row. Of other matrices, the lowest eigenvalue of each connected piece is computed.
+    """
+    for i, L, level in ((1, problem.L1, problem.level1), (2, problem.L2, problem.level2)):
+        if level != "unknown" or L is None:
+            continue
+        counts, sizes = np.diff(L.indptr), abs(L).sum(axis=1)
+        outweighed = 2 * L.diagonal() - sizes < -(counts + 8) * EPS * sizes
+        _, piece = connected_components(L, directed=False)
+        for each in np.unique(piece[outweighed]):
+            at = np.flatnonzero(piece == each)
+            bound, lowest = _lowest_eigenvalue(L[at][:, at])
+            room = len(at) * EPS * sizes[at].max()
+            if lowest < -room:
+                return (
+                    f"L{i} has a negative eigenvalue, {lowest:.3g} or lower, so it is no Laplacian, and the "
+                    "problem has no minimum; pass D - A or its normalised form for non-negative weights A."
+                )
+            if bound < -room:
+                return (
+                    f"L{i} cannot be proved to have no negative eigenvalue: it has positive entries beside the "
+                    f"diagonal, or no known null vector, and {len(at)} connected nodes; pass D - A for non-negative "
+                    f"weights A, or its normalised form with null{i}, the Graph.null_vector."
+                )
+    return None
+
+
+def _lowest_eigenvalue(L: sp.csr_array) -> tuple[float, float]:
+    """Return bounds of the lowest eigenvalue of a connected matrix, from below and above."""
+    if L.shape[0] <= _DENSE_NODES:
+        lowest = float(np.linalg.eigvalsh(L.toarray())[0])
+        return lowest, lowest
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+    try:
+        v = eigsh(L, k=1, which="SA", v0=np.ones(L.shape[0]), tol=0)[1][:, 0]
+    except ArpackNoConvergence:
+        return -np.inf, np.inf
+    s = np.abs(v)
+    # Without positive entries beside the diagonal, L s >= b s for a positive vector s bounds the eigenvalues by b.
+    positive = (s > 0).all() and (L - sp.diags_array(L.diagonal())).max() <= 0
+    return float((L @ s / s).min()) if positive else -np.inf, float(v @ (L @ v))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frpcag.backends.base import Backend, StepScalars, solve_bytes
-from frpcag.problem import Array, Certificate, Problem, certificate, gradient, prox
+from frpcag.problem import Array, Certificate, Problem, certified, gradient, prox, sums_at
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.threads import count_threads
 
@@ -52,7 +52,7 @@ class NumpyBackend(Backend):
 
     def gap(self, state: NumpyState) -> Certificate:
         """Return what is proved about ``U``."""
-        return certificate(state.problem, state.U)
+        return certified(state.problem, sums_at(state.problem, state.U))
 
     def slope(self, state: NumpyState) -> Array:
         """Return the gradient of the graph terms at ``U``."""

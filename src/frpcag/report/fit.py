@@ -218,7 +218,8 @@ class Fit:
     @cached_property
     def problem(self) -> Problem:
         """The problem that was solved, on the centred and scaled data; missing entries as predicted."""
-        L1, L2 = (G.laplacian if G is not None else None for G in (self.sample_graph, self.feature_graph))
+        graphs = (self.sample_graph, self.feature_graph)
+        (L1, null1), (L2, null2) = ((None, None) if G is None else (G.laplacian, G.null_vector) for G in graphs)
         return Problem(
             self._solved(self.U + self.S),
             L1,
@@ -227,6 +228,8 @@ class Fit:
             self.gamma2,
             loss=self.loss,
             huber_delta=self.huber_delta,
+            null1=null1,
+            null2=null2,
         )
 
     @cached_property

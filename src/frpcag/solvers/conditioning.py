@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from frpcag.linalg.units import Moves, Units, levels_of
-from frpcag.problem import EPS, Array, Certificate
+from frpcag.problem import EPS, TINY, Array, Certificate
 
 # Typical sizes between these need no other unit: squares of their roundings stay in the range of float32.
 _PLAIN = (2.0**-20, 2.0**20)
@@ -62,7 +62,8 @@ def in_units_of(at: Certificate, problem: Any, units: Units) -> Certificate:
     slope = units.unit if problem.loss == "l2" else 1.0
     factor = slope * units.unit
     factors = (factor, factor, factor, factor, slope, slope, units.unit)
-    return Certificate._make(number * unit for number, unit in zip(at, factors, strict=True))
+    there = Certificate._make(number * unit for number, unit in zip(at, factors, strict=True))
+    return there._replace(excess=there.excess + 4 * TINY) if at.excess > 0 else there  # numbers may underflow
 
 
 def rounded(at: Certificate, moves: Moves) -> Certificate:

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.backends import Backend, select_backend
-from frpcag.problem import Array, Certificate, Problem
+from frpcag.problem import Array, Certificate, Problem, indefinite
 from frpcag.runtime.warn import warn_user
 from frpcag.solvers.conditioning import condition, in_units_of, restore, rounded, rounding_room, rows_of
 from frpcag.solvers.fista import fista
-from frpcag.solvers.step_size import BOUNDS, refuse_indefinite
+from frpcag.solvers.step_size import BOUNDS
 from frpcag.solvers.stopping import STOPS, Progress, Solution, SolveInterrupted, Stop
 
 # A relative squared change below this is rounding.
@@ -98,7 +98,8 @@ def solve(
     """
     check_options(solver=solver, tol=tol, max_iter=max_iter, stop=stop, step=step, backend=backend, callback=callback)
     U0 = None if U0 is None else problem.start(U0)
-    refuse_indefinite(problem)
+    if refusal := indefinite(problem):
+        raise ValueError(refusal)
     given = problem
     with np.errstate(over="ignore", invalid="ignore"):
         try:
