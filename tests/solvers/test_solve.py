@@ -208,18 +208,25 @@ def test_ctrl_c_stops_with_a_valid_certificate(backend):
 class InterruptedBackend(NumpyBackend):
     """Hears Ctrl-C in a step: U has moved, the step does not count."""
 
+    def __init__(self, whole_steps):
+        super().__init__()
+        self.left = whole_steps
+
     def step(self, state, *, momentum):
         scalars = super().step(state, momentum=momentum)
-        if momentum > 0:  # the second step; the first has a certificate
+        self.left -= 1
+        if self.left < 0:
             raise KeyboardInterrupt
         return scalars
 
 
-def test_ctrl_c_in_the_step_after_a_certificate_gives_a_valid_one():
+@pytest.mark.parametrize("whole_steps", [0, 1, 7])  # the first has a certificate, those up to the tenth have none
+def test_ctrl_c_in_a_step_counts_those_before_it_and_gives_a_valid_certificate(whole_steps):
     problem = random_problem(15, n=40, p=30)
-    with pytest.raises(SolveInterrupted, match="interrupted after 1 step") as caught:
-        solve(problem, tol=1e-9, backend=InterruptedBackend())
+    with pytest.raises(SolveInterrupted, match=f"interrupted after {whole_steps} step") as caught:
+        solve(problem, tol=1e-9, backend=InterruptedBackend(whole_steps))
     solution = caught.value.solution
+    assert solution.n_iter == solution.history["n_iter"][-1] == whole_steps
     assert_allclose(solution.gap, certificate(problem, solution.U).gap, atol=1e-9)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from frpcag.backends import Backend, StepScalars
@@ -57,8 +58,8 @@ def fista(
             status = "converged"
         while status != "converged" and n_iter < stop.max_iter:
             n_steps = min(stop.steps_unseen(n_iter), backend.steps_at_once(state))
-            scalars = _advance(backend, state, momentum, stop, n_steps)
-            n_iter += n_steps
+            for done, last in _advance(backend, state, momentum, stop, n_steps):
+                n_iter, scalars = n_iter + done, last
             if stop(n_iter, scalars, lambda: backend.gap(state)):
                 status = "converged"
                 break
@@ -75,16 +76,19 @@ def fista(
     return stop.finish(U=backend.unload(state), n_iter=n_iter, status=status, backend=backend.name, slope=slope)
 
 
-def _advance(backend: Backend, state: Any, momentum: Momentum, stop: Stop, n_steps: int) -> StepScalars:
-    """Do several steps; return the scalars of the last."""
+def _advance(
+    backend: Backend, state: Any, momentum: Momentum, stop: Stop, n_steps: int
+) -> Iterator[tuple[int, StepScalars]]:
+    """Do several steps; yield how many are done, each time some are, and the scalars of the last."""
     rough = stop.rule == "gap"  # the change of the iterates would be that of their rounding
     done = backend.run_on_device(state, n_steps, t=momentum.t, restart=momentum.restart, rough=rough)
     if done is not None:
         scalars, momentum.t = done
+        yield n_steps, scalars
         backend.keep(state, t=momentum.t, memory=stop.memory(scalars))
-        return scalars
+        return
     for _ in range(n_steps):
         scalars = backend.step(state, momentum=momentum.weight)
+        yield 1, scalars
         momentum.update(scalars.restart)
         backend.keep(state, t=momentum.t, memory=stop.memory(scalars))
-    return scalars
