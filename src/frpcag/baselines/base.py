@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from frpcag.graphs import Graph
 from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.runtime.warn import warn_user
 
 Array = np.ndarray
 
@@ -112,9 +112,7 @@ class GraphBaseline(Baseline):
         k = self.n_neighbors
         if isinstance(k, Real) and float(k) >= len(X):
             k = len(X) - 1
-            warnings.warn(
-                f"n_neighbors={self.n_neighbors} is not smaller than n_samples={len(X)}; using {k}.", stacklevel=3
-            )
+            warn_user(f"n_neighbors={self.n_neighbors} is not smaller than n_samples={len(X)}; using {k}.")
         options = GraphOptions(
             n_neighbors=k, laplacian=laplacian, random_state=self.random_state, argument="sample_graph"
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky, eigh, solve_triangular
@@ -14,6 +12,7 @@ from sklearn.utils import check_random_state
 from frpcag.baselines.base import Array, GraphBaseline, check_weight
 from frpcag.linalg.eigenpairs import low_eigenpairs
 from frpcag.linalg.factorize import fix_signs, gram_svd
+from frpcag.runtime.warn import warn_user
 
 # From this many samples on, few eigenvectors are found faster by Lanczos than by a dense eigendecomposition.
 _LANCZOS_NODES = 1000
@@ -291,11 +290,10 @@ class GNMF(GraphBaseline):
                     break
                 last = value
         if not converged and self.tol > 0:
-            warnings.warn(
+            warn_user(
                 f"GNMF made max_iter={self.max_iter} updates before the objective settled to tol={self.tol}; raise "
                 "max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         self.objective_, self.n_iter_ = _gnmf_objective(X, W, H, A, D), n_iter
         lengths = np.linalg.norm(H, axis=1)

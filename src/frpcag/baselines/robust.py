@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.baselines.base import Array, Baseline, GraphBaseline, check_weight
 from frpcag.linalg.factorize import gram_svd
+from frpcag.runtime.warn import warn_user
 
 # Rows per block of the Gram sum: bounds the float64 copy of a float32 block.
 _BLOCK = 4096
@@ -111,11 +111,10 @@ class RPCA(Baseline):
         if filters is not None:
             self.objective_ += gamma * float(np.sum(U * (L @ U), dtype=np.float64))
         if not self.converged_:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} made max_iter={self.max_iter} steps and has a residual of "
                 f"{self.residual_:.2g} > tol={self.tol}; raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return self
 

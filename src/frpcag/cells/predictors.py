@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -16,6 +15,7 @@ from frpcag.cells.metric import Neighbors, robust_neighbors
 from frpcag.graphs import graph_from_weights
 from frpcag.linalg.arrays import arrays_of
 from frpcag.linalg.lanczos import largest_eigenvalue
+from frpcag.runtime.warn import muted
 from frpcag.solvers import solve
 from frpcag.solvers.kinds import problem_type
 
@@ -110,8 +110,7 @@ class GraphPredictor:
                 lmax2=lmax2,
             )  # fmt: skip
             start = None if U0 is None else xp.copy(U0[:, at])
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with muted(ConvergenceWarning):
                 U[:, at] = solve(problem, tol=self.tol, max_iter=self.max_iter, U0=start, n_jobs=self.n_jobs).U
         return U
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from numbers import Integral
 
 import numpy as np
@@ -30,6 +29,7 @@ from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.memory import needed_bytes, require_memory
 from frpcag.runtime.threads import single_threaded_blas
+from frpcag.runtime.warn import muted
 
 Array = np.ndarray
 
@@ -179,8 +179,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         results = [] if rounds is None else rounds.results
         self.cv_results_ = {key: _column([row[key] for row in results]) for key in (results[0] if results else ())}
         self.notes_ = [] if rounds is None else list(rounds.notes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnitsWarning)  # the cells were judged in units of their own
+        with muted(UnitsWarning):  # the cells were judged in units of their own
             self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
 
     def fit_transform(self, X, y=None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from frpcag.labels.labellers import label
 from frpcag.linalg.factorize import gram_svd
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.memory import clustering_bytes, require_memory, require_memory_for
+from frpcag.runtime.warn import muted, warn_user
 
 Array = np.ndarray
 
@@ -196,9 +197,8 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         given = Z if not is_tensor(X) else X if Z is whole else X.new_tensor(Z)
         self.missing_share_ = float(np.isnan(Z).mean())
         model = self._default_model(Z, random_state) if self.estimator is None else clone(self.estimator)
-        with warnings.catch_warnings():
-            if self.estimator is None:
-                warnings.simplefilter("ignore", UnitsWarning)  # the units were looked at, and scaled where they differ
+        # Without an estimator the units were looked at, and scaled where they differ.
+        with muted(UnitsWarning) if self.estimator is None else nullcontext():
             self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, given))
         self.n_iter_ = self.estimator_.n_iter_
         self._label_rows(Z, self.estimator_.low_rank_, random_state)
@@ -224,9 +224,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         Z = take(dx, rows)
         self.missing_share_ = float(np.isnan(Z).mean())
         model = self._default_model(Z, seed) if self.estimator is None else clone(self.estimator)
-        with warnings.catch_warnings():
-            if self.estimator is None:
-                warnings.simplefilter("ignore", UnitsWarning)
+        with muted(UnitsWarning) if self.estimator is None else nullcontext():
             self.estimator_ = fit_as_far_as_possible(model, dx)
         self.n_iter_ = self.estimator_.n_iter_
         for name in ("n_features_in_", "feature_names_in_"):
@@ -309,10 +307,9 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         """Label the distinct rows, and all rows like them; return the points that were labelled, and their width."""
         first, kind = distinct_rows(Z)
         if len(first) < k:
-            warnings.warn(
+            warn_user(
                 f"n_clusters={k} is more than the {len(first)} distinct rows of X; each of them is a cluster.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
             k = len(first)
         if k in (1, len(first)):

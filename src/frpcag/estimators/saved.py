@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Self
@@ -21,6 +20,7 @@ from frpcag.estimators.saved_versions import MIGRATIONS
 from frpcag.graphs import Graph
 from frpcag.runtime.atomic import atomic_file
 from frpcag.runtime.npz import StoredArrays
+from frpcag.runtime.warn import warn_user
 
 Array = np.ndarray
 
@@ -248,10 +248,9 @@ class _Writer:
             try:
                 out[name] = self.value(value, name)
             except TypeError:
-                warnings.warn(
+                warn_user(
                     f"{name}={value!r} is not stored; the loaded model gives the same answers, but would be fitted "
                     f"again with the default {name}.",
-                    stacklevel=4,
                 )
         return out
 

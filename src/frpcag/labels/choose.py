@@ -6,7 +6,6 @@ normalised cut of the neighbour graph. Whitened components: the labels that agre
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 from frpcag.labels.cloud import Cloud, cloud_of
 from frpcag.labels.labellers import label
 from frpcag.labels.linkage import TINY
+from frpcag.runtime.warn import warn_user
 
 Array = np.ndarray
 
@@ -68,10 +68,9 @@ def best(candidates: list[Candidate]) -> Candidate:
     even = [one for one in candidates if not one.is_lopsided]
     chosen = max(even or candidates, key=lambda one: one.score)
     if not even:
-        warnings.warn(
+        warn_user(
             f"the smallest of {int(chosen.labels.max()) + 1} clusters has {chosen.smallest} of {len(chosen.labels)} "
             "samples; look for outlying rows, or ask for fewer clusters.",
-            stacklevel=2,
         )
     return chosen
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 # Packages whose frames are not the user's.
 _LIBRARIES = ("frpcag", "sklearn", "joblib", "contextlib")
+_MUTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("muted", default=())
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
@@ -22,7 +26,23 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     >>> str(caught[0].message)
     'too hot'
     """
+    if issubclass(category, _MUTED.get()):
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def muted(category: type[Warning]) -> Iterator[None]:
+    """Leave out what `warn_user` would say of a category in the block, in this thread alone.
+
+    The filters of `warnings` are those of the whole process: fits in other threads would lose their warnings, and get
+    these back too early.
+    """
+    token = _MUTED.set((*_MUTED.get(), category))
+    try:
+        yield
+    finally:
+        _MUTED.reset(token)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import nan
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.problem import Problem
 from frpcag.runtime.threads import block_pool
+from frpcag.runtime.warn import muted
 from frpcag.solvers import Progress, solve
 from frpcag.solvers.solve import check_options
 from frpcag.video.similar_frames import spread
@@ -111,23 +111,21 @@ def solve_backgrounds(
         X = np.ascontiguousarray(X, dtype=np.float32)
         if missing is not None:
             X[missing[:, pixels]] = np.nan
-        solution = solve(
-            Problem(X, L, None, gamma1, 0.0),
-            tol=tol,
-            max_iter=max_iter,
-            backend=backend,
-            n_jobs=1 if width < n_pixels else n_jobs,
-            callback=None if told is None else told.of(number),
-            U0=None if start is None else start[:, pixels, channel] - level.astype(np.float32),
-        )
+        with muted(ConvergenceWarning):  # the step limit is part of the preset; the gap says how far it got
+            solution = solve(
+                Problem(X, L, None, gamma1, 0.0),
+                tol=tol,
+                max_iter=max_iter,
+                backend=backend,
+                n_jobs=1 if width < n_pixels else n_jobs,
+                callback=None if told is None else told.of(number),
+                U0=None if start is None else start[:, pixels, channel] - level.astype(np.float32),
+            )
         U[:, pixels, channel] = solution.U + level.astype(np.float32)
         return solution.n_iter, solution.objective, solution.gap
 
-    with warnings.catch_warnings():
-        # The step limit is part of the preset; the gap says how far it got.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        with block_pool(n_jobs if width < n_pixels else 1) as run:
-            done = np.array(run(fill, range(len(blocks))))
+    with block_pool(n_jobs if width < n_pixels else 1) as run:
+        done = np.array(run(fill, range(len(blocks))))
     steps, objective, gap = done.reshape(n_channels, -1, 3).transpose(2, 0, 1)
     return Backgrounds(U, int(steps.max(axis=1).sum()), float(_together(objective, gap).max()))
 
