@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.pipeline import make_pipeline
 
@@ -28,6 +28,32 @@ def test_every_point_of_the_path_is_the_solution_of_a_cold_start():
         cold = FRPCAG(gamma1=point.gamma1, gamma2=point.gamma2, tol=1e-5, max_iter=5000).fit(X)
         assert point.solution.gap <= 1e-5
         assert_allclose(point.solution.objective, cold.objective_, rtol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stop": "change", "tol": 1e-2},
+        {"n_refine": 2},
+        {"nonnegative": True, "callback": lambda at: at.n_iter == 5},  # far from the end some entries are below zero
+        {"loss": "huber"},
+    ],
+)
+def test_the_first_point_of_a_path_is_the_fit_with_all_of_its_parameters(options):
+    X = np.maximum(table(share=0.05)[0] - 3, 0)
+    model = FRPCAG(gamma1=30.0, gamma2=30.0, **options)
+    solution = next(regularization_path(X, [30.0], [30.0], estimator=model)).solution
+    model.fit(X)
+    assert_array_equal(solution.U, model.low_rank_)
+    assert (solution.n_iter, solution.gap, solution.status) == (model.n_iter_, model.duality_gap_, model.status_)
+
+
+def test_a_callback_that_stops_ends_the_path_and_the_refinements():
+    seen = []
+    model = FRPCAG(n_refine=3, tol=1e-9, callback=lambda at: seen.append(at.n_iter) or at.n_iter == 4)
+    points = list(regularization_path(table()[0], [0.1, 1.0], [0.05, 0.5], estimator=model))
+    assert seen == [1, 2, 3, 4]
+    assert [point.solution.status for point in points] == ["stopped"]
 
 
 def test_warm_starts_take_fewer_steps_than_cold_ones():

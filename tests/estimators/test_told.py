@@ -1,13 +1,15 @@
 """What a fit tells people: units that differ, stages, the gap it did not reach, and itself in a notebook."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag import FRPCAG
+from frpcag import FRPCAG, FRPCAGClustering, RobustGraphCleaner
+from frpcag.backends.numpy import NumpyBackend
 from frpcag.data import make_low_rank_on_graphs
 from frpcag.engines.base import UnitsWarning
 from frpcag.insight import outlier_shares
@@ -84,6 +86,36 @@ def test_a_silent_fit_tells_nothing_and_the_callback_is_still_called(X, capsys):
     FRPCAG().fit(X)
     assert capsys.readouterr().out == ""
     assert seen == list(range(1, len(seen) + 1))
+
+
+def test_the_report_looks_at_no_step_of_its_own(X, capsys, monkeypatch):
+    batches = []
+    monkeypatch.setattr(NumpyBackend, "run_on_device", lambda self, state, n_steps, **_: batches.append(n_steps))
+    FRPCAG(backend="numpy").fit(X)
+    silent = batches.copy()
+    batches.clear()
+    FRPCAG(backend="numpy", verbose=1).fit(X)
+    assert batches == silent
+    assert max(silent) > 1
+
+
+def test_a_warning_that_one_fit_leaves_out_reaches_the_fits_of_other_threads(X):
+    table = X * np.r_[1e4, np.ones(11)]
+
+    def fit_elsewhere(progress):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(FRPCAG().fit, table).result()
+        return True
+
+    caught = messages(RobustGraphCleaner(FRPCAG(callback=fit_elsewhere)), table)
+    assert [one.category for one in caught] == [UnitsWarning]
+
+
+def test_a_warning_below_a_method_of_scikit_learn_points_at_the_line():
+    X = np.repeat(np.random.default_rng(0).normal(size=(3, 5)), 10, axis=0)
+    with pytest.warns(ConvergenceWarning, match="3 distinct rows") as caught:
+        FRPCAGClustering(4).fit_predict(X)
+    assert [one.filename for one in caught] == [__file__]
 
 
 @pytest.mark.parametrize("verbose", [-1, "yes"])

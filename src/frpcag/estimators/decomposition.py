@@ -236,11 +236,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         engine.warn_of_units(X)
         engine.clock.lap("preprocess")
         solution, graphs, problem = self._solve_refined(engine, centred)
-        low_rank, moves = engine.restore(X, solution, centred, problem)
-        if moves is not None:  # what is proved holds for the result that the user gets
-            solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol)
-        if self.nonnegative:
-            low_rank = engine.clipped(low_rank, solution)
+        low_rank = self._restored(engine, X, solution, centred, problem)
         engine.clock.lap("restore")
         factors = engine.factors(solution.U)
         del solution.U  # its memory is for the results
@@ -291,40 +287,75 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
 
         return fit_card(self)
 
-    def _solve_refined(self, engine: Engine, centred: Centred) -> tuple[Solution, tuple[Any, Any], Any]:
+    def _restored(self, engine: Engine, X: Any, solution: Solution, centred: Centred, problem: Any) -> Any:
+        """Return the clean part in the units of ``X``; what is proved in ``solution`` is then about it."""
+        low_rank, moves = engine.restore(X, solution, centred, problem)
+        if moves is not None:
+            solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol)
+        return engine.clipped(low_rank, solution) if self.nonnegative else low_rank
+
+    def _solve_refined(
+        self, engine: Engine, centred: Centred, *, graphs: tuple[Any, Any] | None = None, U0: Any = None
+    ) -> tuple[Solution, tuple[Any, Any], Any]:
         """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
         limit, enough = (1, 0.5) if self.n_refine == "auto" else (int(self.n_refine), 0.9)
         self.n_refine_ = 0
-        solution, graphs, problem = self._solve(engine, centred)
-        while self.n_refine_ < limit and solution.status != "interrupted":
+        graphs = self._graphs(engine, engine.data(centred)) if graphs is None else graphs
+        solution, problem = self._solve(engine, centred, graphs, U0)
+        while self.n_refine_ < limit and solution.status not in ("interrupted", "stopped"):
             fresh = engine.graph(solution.U, 0)
             engine.clock.lap("refine")
             if graphs[0] is None or fresh is None or graphs[0].edges_kept_by(fresh) >= enough:
                 break
             U = engine.arranged(centred, solution.U, fresh)
-            solution, graphs, problem = self._solve(engine, centred, U, sample_graph=fresh)
+            graphs = self._graphs(engine, U, sample_graph=fresh)
+            solution, problem = self._solve(engine, centred, graphs, U)
             del U  # its memory is for the results
             self.n_refine_ += 1
         return solution, graphs, problem
 
-    def _solve(
-        self, engine: Engine, centred: Centred, U: Any = None, *, sample_graph: Any = None
-    ) -> tuple[Solution, Any, Any]:
-        """Build both graphs from the data or a clean part ``U`` of them, choose the gammas, and solve."""
-        Xc = engine.data(centred)
-        basis = Xc if U is None else U
+    def _graphs(self, engine: Engine, basis: Any, *, sample_graph: Any = None) -> tuple[Any, Any]:
+        """Build both graphs from the data or a clean part of them."""
         G1 = engine.graph(basis, 0) if sample_graph is None else sample_graph
         engine.clock.lap("sample_graph")
         G2 = engine.graph(basis, 1)
         engine.clock.lap("feature_graph")
-        self.gamma1_, self.gamma2_ = engine.gamma(Xc, G1, 0), engine.gamma(Xc, G2, 1)
+        return G1, G2
+
+    def _solve(self, engine: Engine, centred: Centred, graphs: tuple[Any, Any], U0: Any) -> tuple[Solution, Any]:
+        """Choose the gammas, and solve."""
+        Xc = engine.data(centred)
+        self.gamma1_, self.gamma2_ = (engine.gamma(Xc, graph, axis) for axis, graph in enumerate(graphs))
         engine.clock.lap("gammas")
-        problem = engine.problem(Xc, (G1, G2), (self.gamma1_, self.gamma2_))
-        del Xc, basis
+        problem = engine.problem(Xc, graphs, (self.gamma1_, self.gamma2_))
+        del Xc
         lent = engine.lend(centred)
-        solution = solve_problem(self, engine, problem, centred.level, U0=U, keep_X=not lent)
+        solution = self._certified(engine, problem, centred.level, U0=U0, keep_X=not lent)
         engine.clock.lap("solve")
-        return solution, (G1, G2), problem
+        return solution, problem
+
+    def _certified(self, engine: Engine, problem: Any, level: float | None, *, U0: Any, keep_X: bool) -> Solution:
+        """Return the solution of a problem; after Ctrl-C the certified result so far."""
+        shown = engine.shown
+        try:
+            solution = solve(
+                problem,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                stop=self.stop,
+                backend=engine.backend,
+                n_jobs=self.n_jobs,
+                callback=self.callback,
+                watch=None if shown is None else shown.step,
+                U0=U0,
+                level=level,
+                keep_X=keep_X,
+            )
+        except SolveInterrupted as stop:
+            solution = stop.solution
+        if shown is not None:
+            shown.solution = solution
+        return solution
 
     @property
     def _n_features_out(self) -> int:
@@ -332,36 +363,3 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
 
     def __sklearn_tags__(self):
         return accepts_matrices(super().__sklearn_tags__())
-
-
-def solve_problem(
-    model: FRPCAG, engine: Engine, problem: Any, level: float | None = None, *, U0: Any = None, keep_X: bool = True
-) -> Solution:
-    """Solve with the options of a model; Ctrl-C gives the certified result so far; see `solve` for ``keep_X``."""
-    try:
-        return solve(
-            problem,
-            tol=model.tol,
-            max_iter=model.max_iter,
-            stop=model.stop,
-            backend=engine.backend,
-            n_jobs=model.n_jobs,
-            callback=_with_report(model, engine),
-            U0=U0,
-            level=level,
-            keep_X=keep_X,
-        )
-    except SolveInterrupted as stop:
-        return stop.solution
-
-
-def _with_report(model: FRPCAG, engine: Engine) -> Callable[[Progress], object] | None:
-    """Return the callback of a model, and before it the report of the stages."""
-    if not model.verbose or engine.shown is None:
-        return model.callback
-
-    def told(at: Progress) -> object:
-        engine.shown.step(at)
-        return model.callback(at) if model.callback is not None else None
-
-    return told

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -22,8 +21,8 @@ from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
 from frpcag.runtime.arrays import is_dask
-from frpcag.solvers import Solution, solve
-from frpcag.solvers.conditioning import rounded
+from frpcag.runtime.warn import muted
+from frpcag.solvers import Solution, SolveInterrupted, solve
 
 Array = np.ndarray
 
@@ -63,12 +62,13 @@ def regularization_path(
         The paper's gammas on the centred and scaled data. All pairs are solved, row by row of the grid, in alternating
         directions.
     estimator : FRPCAG, optional
-        Model that provides all other parameters; ``FRPCAG()`` by default. The graphs are built once.
+        Model that provides all other parameters; ``FRPCAG()`` by default. The graphs of ``X`` are built once.
 
     Yields
     ------
     PathPoint
-        One point at a time, so only one solution is in memory.
+        One point at a time, so only one solution is in memory. If the estimator's callback stops a solve, the path ends
+        with its point.
 
     Examples
     --------
@@ -86,29 +86,25 @@ def regularization_path(
     engine = HostEngine(model)
     X = engine.check(X)
     centred = engine.centre(X)
-    Xc = centred.Xc
-    graphs = engine.graph(Xc, 0), engine.graph(Xc, 1)
-    for point in _walk(engine, Xc, graphs, gammas1, gammas2, level=centred.level):
-        problem = engine.problem(Xc, graphs, (point.gamma1, point.gamma2))
-        U, moves = engine.restore(X, point.solution, centred, problem)
-        solution = replace(point.solution, U=U, history=dict(point.solution.history))
-        if moves is not None:
-            solution.settle(rounded(solution.certificate, moves), stop="gap", tol=model.tol)
-        yield replace(point, solution=solution)
+    graphs = model._graphs(engine, centred.Xc)
+    U = None
+    for gamma1, gamma2 in _pairs(gammas1, gammas2):
+        model.set_params(gamma1=gamma1, gamma2=gamma2)
+        solution, _, problem = model._solve_refined(engine, centred, graphs=graphs, U0=U)
+        low_rank, U = model._restored(engine, X, solution, centred, problem), solution.U
+        solution.U = low_rank
+        if solution.status == "interrupted":
+            raise SolveInterrupted(solution)
+        yield PathPoint(gamma1, gamma2, solution)
+        if solution.status == "stopped":
+            return
 
 
-def _walk(
-    engine: Engine, Xc: Any, graphs: tuple[Any, Any], gammas1, gammas2, *, level: float | None = None
-) -> Iterator[PathPoint]:
-    """Visit the grid row by row in alternating directions, so that each solve starts from a neighbour's solution."""
-    U, model = None, engine.model
-    options = {"tol": model.tol, "max_iter": model.max_iter, "n_jobs": model.n_jobs, "backend": engine.backend}
-    options["level"] = level
+def _pairs(gammas1: Sequence[float], gammas2: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Visit a grid row by row in alternating directions, so that each solve starts from a neighbour's solution."""
     for row, gamma1 in enumerate(gammas1):
         for gamma2 in gammas2 if row % 2 == 0 else reversed(gammas2):
-            solution = solve(engine.problem(Xc, graphs, (float(gamma1), float(gamma2))), U0=U, **options)
-            U = solution.U
-            yield PathPoint(float(gamma1), float(gamma2), solution)
+            yield float(gamma1), float(gamma2)
 
 
 def _check_weights(name: str, values) -> None:
@@ -228,9 +224,7 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         units = [engine.gamma(shown, graph, axis) for axis, graph in enumerate(graphs)]
         results: dict[str, list[float]] = {name: [] for name in ("gamma1", "gamma2", "error", "gap")}
         points = self._grid(engine, shown, graphs, units) if self.search == "grid" else None
-        with warnings.catch_warnings():
-            # cv_results_ has the gap of every pair; only the last fit need reach it.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with muted(ConvergenceWarning):  # cv_results_ has the gap of every pair; only the last fit need reach it
             if points is None:
                 self._walk_pairs(engine, Xc, shown, hidden, graphs, units, results)
             for point in points or ():
@@ -248,7 +242,12 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             [unit * float(multiple) for multiple in multiples] if unit > 0 else [0.0]
             for unit, multiples in zip(units, (self.multiples1, self.multiples2), strict=True)
         ]
-        return _walk(engine, shown, graphs, *grids)
+        U, model = None, engine.model
+        options = {"tol": model.tol, "max_iter": model.max_iter, "stop": model.stop, "n_jobs": model.n_jobs}
+        for gammas in _pairs(*grids):
+            solution = solve(engine.problem(shown, graphs, gammas), U0=U, backend=engine.backend, **options)
+            U = solution.U
+            yield PathPoint(*gammas, solution)
 
     def _walk_pairs(self, engine: Engine, Xc: Array, shown: Array, hidden: Array, graphs, units, results) -> None:
         """Note pairs on the way from the middle of the grid to the least error."""

@@ -17,6 +17,7 @@ _WORDS = {
     "factorize": "factors",
     "prepare": "search of the sample prepared",
     "carry": "rows carried over",
+    "judge": "wrong cells",
 }
 _NEXT = {
     "": "preprocess",
@@ -42,7 +43,7 @@ class StageReport:
     def __init__(self, verbose: int) -> None:
         self._console: Any = None
         self._status: Any = None
-        self._last: Any = None
+        self.solution: Any = None  # of the solve just done
         self._tenth = 0
         if verbose:
             from rich.console import Console
@@ -75,8 +76,7 @@ class StageReport:
         self._tenth = tenth
 
     def step(self, at: Any) -> None:
-        """Note a solver step."""
-        self._last = at
+        """Show how far the solve is."""
         if self._status is not None and isfinite(at.gap):
             self._status.update(f"solve: step {at.n_iter}, gap {at.gap:.1e} on its way to {at.tol:.0e}")
 
@@ -85,7 +85,7 @@ class StageReport:
         if self._console is None:
             return
         line = f"{_WORDS.get(stage, stage)}: {seconds:.2f} s"
-        if stage == "solve" and self._last is not None:
-            line += f", {self._last.n_iter} steps, relative duality gap {self._last.gap:.1e}"
+        if stage == "solve":
+            line += f", {self.solution.n_iter} steps, relative duality gap {self.solution.gap:.1e}"
         self._console.print(line)
         self.begin(_NEXT.get(stage, ""))

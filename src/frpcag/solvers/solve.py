@@ -33,6 +33,7 @@ def solve(
     backend: str | Backend = "auto",
     n_jobs: int | None = None,
     callback: Callable[[Progress], object] | None = None,
+    watch: Callable[[Progress], object] | None = None,
     U0: Array | None = None,
     restart: bool = True,
     step: str = "lanczos",
@@ -60,6 +61,8 @@ def solve(
     callback : callable, optional
         Called with a :class:`Progress` after every step; a true return value ends the run, which then
         still gives a valid, certified result.
+    watch : callable, optional
+        Told a :class:`Progress` whenever the run looks at its arrays anyway, so that it costs no pass over them.
     U0 : ndarray of shape (n_samples, n_features), optional
         Warm start.
     restart : bool, default=True
@@ -125,7 +128,7 @@ def solve(
         solution = SOLVERS[solver](
             posed_as,
             chosen,
-            stop=Stop(stop, float(tol), int(max_iter), callback, posed, rounding_room(problem, units, level)),
+            stop=Stop(stop, float(tol), int(max_iter), callback, watch, posed, rounding_room(problem, units, level)),
             restart=restart,
             step=step,
             U0=U0.T if flip and U0 is not None else U0,

@@ -132,6 +132,7 @@ class Stop:
     tol: float
     max_iter: int
     callback: Callable[[Progress], object] | None = None
+    watch: Callable[[Progress], object] | None = None  # told where the run looks anyway; it makes no stop of its own
     posed: Callable[[Certificate], Certificate] = lambda at: at  # in the units of the problem that was posed
     room: Callable[[Certificate], float] = lambda at: 0.0  # what rounding U afterwards will add to the excess
     check_every: int = 10
@@ -147,9 +148,11 @@ class Stop:
         """Say whether the rule is met after step ``n_iter``; the gap is computed only when it is due."""
         self.change = scalars.change / scalars.norm if scalars.norm > 0 else 0.0
         met = self._is_met(n_iter, certify)
+        gap, objective = (self.history[key][-1] if self.history[key] else nan for key in ("gap", "objective"))
+        told = Progress(n_iter, self.max_iter, self.change, gap, objective, self.tol)
+        if self.watch is not None:
+            self.watch(told)
         if self.callback is not None:
-            gap, objective = (self.history[key][-1] if self.history[key] else nan for key in ("gap", "objective"))
-            told = Progress(n_iter, self.max_iter, self.change, gap, objective, self.tol)
             self.stopped = bool(self.callback(told)) and not met
         return met
 
