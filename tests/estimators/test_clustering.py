@@ -52,6 +52,16 @@ def test_the_same_seed_gives_the_same_labels():
     assert np.array_equal(first, second)
 
 
+def test_whole_numbers_of_a_tensor_have_gaps_as_those_of_an_array():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    X = block_occlusion(np.round(60 * drawn_shapes()[0]).clip(0, 255), (12, 12), 0.25, random_state=0)[0].astype(
+        np.uint8
+    )
+    expected, found = (FRPCAGClustering(4, random_state=0).fit(rows) for rows in (X, torch.from_numpy(X)))
+    assert expected.missing_share_ > 0.05
+    assert np.abs(expected.estimator_.low_rank_ - found.estimator_.low_rank_).max() < 1.0
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [

@@ -312,3 +312,8 @@ def refuse_dask(X: Any, name: str) -> None:
 def on_host(model: Any) -> Any:
     """Return a fitted model with NumPy arrays and SciPy graphs, a copy if it was fitted on tensors."""
     return import_module("frpcag.engines.torch").to_host(model) if is_tensor(model.low_rank_) else model
+
+
+def on_device_of(X: Any, Z: Any) -> Any:
+    """Return an array as a tensor on the device of ``X``, in its own dtype: that of ``X`` may hold no NaN."""
+    return import_module("frpcag.engines.torch").to_device(Z, X)

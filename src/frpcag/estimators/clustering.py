@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from frpcag.cells.overwritten import without_overwritten
 from frpcag.data.preprocess import CentredRows, check_flags, validate_matrix
 from frpcag.data.row_chunks import as_row_chunks
-from frpcag.engines.base import UnitsWarning, in_blocks, on_host
+from frpcag.engines.base import UnitsWarning, in_blocks, on_device_of, on_host
 from frpcag.estimators.block_labels import (
     Space,
     blocks_without_overwritten,
@@ -194,7 +194,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         if self.clean:
             Z = self._without_wrong(whole, Z)
         # Frames are taken as arrays: their columns are checked and named here.
-        given = Z if not is_tensor(X) else X if Z is whole else X.new_tensor(Z)
+        given = Z if not is_tensor(X) else X if Z is whole else on_device_of(X, Z)
         self.missing_share_ = float(np.isnan(Z).mean())
         model = self._default_model(Z, random_state) if self.estimator is None else clone(self.estimator)
         # Without an estimator the units were looked at, and scaled where they differ.
