@@ -58,6 +58,12 @@ def test_a_loaded_cleaner_cleans_known_and_new_rows_alike(cleaner, tmp_path):
     assert_array_equal(loaded.transform(X[::-1]), model.cleaned_[::-1])
 
 
+def test_copies_in_float32_and_with_negative_zeros_are_training_rows(cleaner):
+    model, X = cleaner
+    for copies in (X.astype(np.float32), np.where(X == 0, -0.0, X)):
+        assert_array_equal(model.transform(copies), model.cleaned_.astype(copies.dtype))
+
+
 def test_the_saved_cleaners_have_overwriting_values_directions_and_nothing_learnt(cleaner):
     model, X = cleaner
     rounds = model.rules_.rounds

@@ -45,7 +45,7 @@ def test_robust_decoder_minimises_each_rows_problem(loss):
     others = np.setdiff1d(np.arange(len(X)), model.sample_indices_)
     rows = model._as_solved(X[others])
     near = carrier.near(rows)
-    q, links = carrier._links.of(*near)
+    q, links = carrier._links.of(*near[:2])
     b = links @ carrier.U
 
     def phi(r):
@@ -67,7 +67,7 @@ def test_harmonic_decoder_minimises_the_graph_term_with_the_sample_fixed():
     model = CompressiveFRPCAG(inner, n_samples_kept=40, decoder="harmonic", random_state=0).fit(X)
     others = np.setdiff1d(np.arange(60), model.sample_indices_)
     rows = model._as_solved(X[others])
-    _, links = model._carrier._links.of(*model._carrier.near(rows))
+    _, links = model._carrier._links.of(*model._carrier.near(rows)[:2])
     A = np.zeros((60, 60))
     A[np.ix_(others, model.sample_indices_)] = links.toarray()
     L = np.diag((A + A.T).sum(axis=1)) - A - A.T
@@ -115,6 +115,32 @@ def test_kept_columns_carry_the_others():
     assert model.low_rank_.shape == X.shape
     error = np.abs(model.low_rank_ - np.repeat(clean, 2, axis=1)).mean()
     assert error < np.abs(X - np.repeat(clean, 2, axis=1)).mean()
+
+
+@pytest.mark.parametrize("level", [0.0, 1e6])
+@pytest.mark.parametrize("center", [True, False])
+def test_rows_outside_the_sample_are_no_copies_of_it_however_far_from_zero_they_lie(center, level):
+    X = corrupted(250, 12)[0] + level
+    inner = FRPCAG(center=center, laplacian="combinatorial", random_state=0)
+    model = CompressiveFRPCAG(inner, n_samples_kept=100, random_state=0).fit(X)
+    others = np.setdiff1d(np.arange(len(X)), model.sample_indices_)
+    sample = model.estimator_.low_rank_
+    copies = (model.denoise(X[others])[:, None] == model.denoise(X[model.sample_indices_])[None]).all(axis=2)
+    assert not copies.any()
+    for rows in (X, X.astype(np.float32)):
+        own = model.denoise(rows[model.sample_indices_])
+        assert_allclose(own, sample, atol=1e-5 + 0.1 * level * np.finfo(rows.dtype).eps)
+
+
+def test_saving_prepares_nothing(tmp_path, monkeypatch):
+    X = corrupted(200)[0]
+    model = CompressiveFRPCAG(n_samples_kept=50, random_state=0).fit(X)
+    expected = model.denoise(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(carried_rows.Carrier, "__init__", None)
+        model.save(tmp_path / "model.npz")
+        loaded = CompressiveFRPCAG.load(tmp_path / "model.npz")
+    assert_array_equal(loaded.denoise(X), expected)
 
 
 def test_lists_of_a_large_sample_find_what_brute_force_finds(monkeypatch):

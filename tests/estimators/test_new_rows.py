@@ -298,6 +298,38 @@ def test_training_rows_get_their_embedding_where_rounding_their_level_leaves_lit
     assert_array_equal(model.denoise(train), model.low_rank_)
 
 
+@pytest.mark.filterwarnings("ignore:columns of X have different units", "ignore:no convergence")
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("kind", ["array", "tensor"])
+def test_new_rows_are_no_training_rows_however_far_from_zero_they_lie(kind, wide):
+    train, _ = subspace()
+    X = train if wide else train + 1e6
+    if wide:
+        X[:, 3] = np.linspace(0, 1e6, len(X))
+    rows = X[:20] + 3 * (np.arange(40) >= 30)
+    put = pytest.importorskip("torch").from_numpy if kind == "tensor" else np.asarray
+    model = fitted(put(X), center=False, laplacian="combinatorial")
+    for method, own in (("denoise", model.low_rank_), ("transform", model.embedding_)):
+        found = np.asarray(getattr(model, method)(put(rows)))
+        assert not (found[:, None] == np.asarray(own)[None]).all(axis=2).any()
+        assert_array_equal(getattr(model, method)(put(X)), own)
+
+
+@pytest.mark.parametrize("level", [0.0, 1e6])
+@pytest.mark.parametrize("kind", ["array", "tensor"])
+def test_a_copy_in_float32_and_one_with_negative_zeros_are_the_training_row(kind, level):
+    train, _ = subspace()
+    train[:, 0] = level + np.round(train[:, 0] - 3)
+    train[:, 1:] += level
+    put = pytest.importorskip("torch").from_numpy if kind == "tensor" else np.asarray
+    model = fitted(put(train), center=False, laplacian="combinatorial")
+    copies = train.astype(np.float32)
+    copies[copies == 0] = -0.0
+    for rows in (copies, np.where(train == 0, -0.0, train)):
+        assert_array_equal(model.denoise(put(rows)), np.asarray(model.low_rank_).astype(rows.dtype))
+        assert_allclose(model.transform(put(rows)), model.embedding_, rtol=1e-6)
+
+
 @pytest.mark.parametrize("size", [1e-300, 1e-30, 1e30, 1e299])
 def test_rows_of_any_size_are_repaired_alike(size):
     train, new = subspace()

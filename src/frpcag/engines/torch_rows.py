@@ -5,6 +5,7 @@ What depends on the training data is prepared once, on the host, and copied to t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,7 +24,7 @@ from frpcag.graphs.torch.anchors import TensorAnchors, TensorLinks
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.runtime.arrays import is_tensor
 from frpcag.solvers.linked_rows import MOST_STEPS
-from frpcag.solvers.rows import FARTHEST, explain_rows
+from frpcag.solvers.rows import FARTHEST, explain_rows, same_cells
 
 # Entries of the neighbours of the rows that are cleaned at a time; some ten copies of them.
 _ENTRIES = 1 << 24
@@ -56,7 +57,7 @@ class TensorRows:
 
         known, fitted = host.known, host.fitted
         self.model, self.unit, self.near_share = known.model, known.unit, known.near_share
-        self.same, self.least = known.same, known.least
+        self.least = known.least
         self.n_neighbors, self.keep, self.nonnegative = known.n_neighbors, host.keep, host.nonnegative
         self.X, self.U, self.center, self.scale = (put(A) for A in (known.X, known.U, known.center, known.scale))
         self.mean, self.directions, self.origin = (put(A) for A in (known.mean, host.directions, host.origin))
@@ -74,21 +75,23 @@ class TensorRows:
 
     def denoise(self, rows: Tensor) -> Tensor:
         """Return rows without their errors, in the units of the data."""
-        return torch.cat([self._denoise(some) for some in self._blocks(rows)]).to(rows.dtype)
+        return torch.cat([self._denoise(*some) for some in self._blocks(rows)]).to(rows.dtype)
 
     def embed(self, rows: Tensor) -> Tensor:
         """Return rows in the principal directions, smoothed as the fitted ones."""
-        return torch.cat([self._embed(some) for some in self._blocks(rows)]).to(rows.dtype)
+        return torch.cat([self._embed(*some) for some in self._blocks(rows)]).to(rows.dtype)
 
     def solved(self, rows: Tensor) -> Tensor:
         """Return rows centred and scaled as for the solve, in their own precision."""
         return ((rows - self.center) / self.scale).to(rows.dtype)
 
-    def _blocks(self, rows: Tensor) -> tuple[Tensor, ...]:
+    def _blocks(self, rows: Tensor) -> Iterator[tuple[Tensor, float]]:
+        """Give rows a few at a time, and the rounding of a copy of a training row."""
+        eps = max(torch.finfo(dtype).eps for dtype in (rows.dtype, self.X.dtype))
         rows = rows.to(torch.promote_types(rows.dtype, self.X.dtype))
-        return rows.split(max(1, _ENTRIES // (self.n_neighbors * rows.shape[1])))
+        return ((some, eps) for some in rows.split(max(1, _ENTRIES // (self.n_neighbors * rows.shape[1]))))
 
-    def _look(self, rows: Tensor) -> tuple[Tensor, ...]:
+    def _look(self, rows: Tensor, eps: float) -> tuple[Tensor, ...]:
         """Return rows, predictions and probabilities, the nearest training row of each and whether it is the same."""
         solved = self.solved(rows)
         indices, distances = self.near.nearest(solved, self.n_neighbors)
@@ -104,20 +107,19 @@ class TensorRows:
             around = torch.einsum("mk,mkp->mp", weights.to(self.U.dtype), self.U[indices])
             predicted = (1 - self.near_share) * predicted + self.near_share * self.solved(around)
         first = indices[:, 0]
-        off = (solved - self.solved(self.X[first])).abs().nan_to_num(nan=0.0).amax(dim=1)
-        known = off <= self.same
+        known = (same_cells(rows, self.X[first], self.U[first], eps) | ~seen).all(dim=1)
         return solved, predicted.to(solved.dtype), torch.where(seen, wrong, 1.0), first, known
 
-    def _denoise(self, rows: Tensor) -> Tensor:
-        _, predicted, wrong, first, known = self._look(rows)
+    def _denoise(self, rows: Tensor, eps: float) -> Tensor:
+        _, predicted, wrong, first, known = self._look(rows, eps)
         predicted = predicted * self.scale + self.center
         share = wrong.double() if self.keep else torch.ones_like(wrong, dtype=torch.float64)
         clean = (1 - share) * rows.nan_to_num(nan=0.0) + share * predicted
         clean = torch.where(known[:, None], self.U[first], clean.to(rows.dtype))
         return clean.clamp(min=0) if self.nonnegative else clean
 
-    def _embed(self, rows: Tensor) -> Tensor:
-        solved, predicted, wrong, first, known = self._look(rows)
+    def _embed(self, rows: Tensor, eps: float) -> Tensor:
+        solved, predicted, wrong, first, known = self._look(rows, eps)
         repaired = (1 - wrong) * solved.nan_to_num(nan=0.0) + wrong * predicted
         pull = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
         middle = torch.where(torch.isnan(solved), repaired, solved)

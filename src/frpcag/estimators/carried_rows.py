@@ -14,6 +14,7 @@ from frpcag.graphs.metric_choice import find_metric
 from frpcag.problem import Problem, prox
 from frpcag.runtime.memory import needed_bytes
 from frpcag.runtime.threads import block_pool
+from frpcag.solvers.rows import coarser_eps, same_cells
 
 Array = np.ndarray
 
@@ -27,10 +28,11 @@ _BLOCK_ARRAYS, _NEIGHBOR_BYTES = 12, 120
 
 
 class Near(NamedTuple):
-    """Kept rows near some others."""
+    """Kept rows near some others, and whether a row is its nearest one."""
 
     indices: Array
     distances: Array
+    known: Array
 
 
 class Carrier:
@@ -49,6 +51,8 @@ class Carrier:
         Of the kept rows.
     gamma : float
         Its weight.
+    level : ndarray of shape (n_features,)
+        What was subtracted from rows, in the units of ``X``.
     n_neighbors : int
     metric : str
         What rows are near by, if the graph does not say.
@@ -65,6 +69,7 @@ class Carrier:
         *,
         graph: Graph,
         gamma: float,
+        level: Any = 0.0,
         n_neighbors: int,
         metric: str = "euclidean",
         decoder: str = "robust",
@@ -73,27 +78,28 @@ class Carrier:
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.X, self.U, self.gamma, self.decoder = X, U, gamma, decoder
+        self.X, self.U, self.gamma, self.level, self.decoder = X, U, gamma, level, decoder
         self.n_neighbors, self.loss, self.huber_delta, self.n_jobs = n_neighbors, loss, huber_delta, n_jobs
         distance = find_metric(graph.metric or metric, X, n_jobs=n_jobs)
         self._anchors = Anchors(X, metric=distance, random_state=random_state, n_jobs=n_jobs)
         self._links = Links(graph)
-        self._same = 1e-5 * float(np.abs(X).max(initial=0.0))
 
     def near(self, rows: Array) -> Near:
         """Return the kept rows nearest to each of some others, which are centred and scaled."""
-        return Near(*self._anchors.nearest(rows, self.n_neighbors))
+        indices, distances = self._anchors.nearest(rows, self.n_neighbors)
+        first, eps = indices[:, 0], coarser_eps(rows.dtype, self.X.dtype)
+        same = same_cells(rows, self.X[first], self.U[first], eps, level=self.level)
+        return Near(indices, distances, (same | np.isnan(rows)).all(axis=1))
 
     def clean(self, rows: Array, near: Near) -> Array:
         """Return the clean part of rows; one that is a kept row has its own."""
         out = self.decode(rows, near)
-        known = near.distances[:, 0] <= self._same
-        out[known] = self.U[near.indices[known, 0]]
+        out[near.known] = self.U[near.indices[near.known, 0]]
         return out
 
     def decode(self, rows: Array, near: Near) -> Array:
         """Return the clean part of rows from that of their neighbours."""
-        diagonal, links = self._links.of(*near)
+        diagonal, links = self._links.of(near.indices, near.distances)
         links = links.astype(self.U.dtype)  # or the product would copy U
         out = np.empty_like(rows)
         step = max(1, _ENTRIES // rows.shape[1])
@@ -118,8 +124,8 @@ class Carrier:
         """Return the labels of rows: that of the strongest links; one that is a kept row has its own."""
         names, places = np.unique(labels, return_inverse=True)
         ones = sp.csr_array((np.ones(len(labels)), (np.arange(len(labels)), places)), shape=(len(labels), len(names)))
-        votes = (self._links.of(*near)[1] @ ones).toarray()
-        return names[np.where(near.distances[:, 0] <= self._same, places[near.indices[:, 0]], votes.argmax(axis=1))]
+        votes = (self._links.of(near.indices, near.distances)[1] @ ones).toarray()
+        return names[np.where(near.known, places[near.indices[:, 0]], votes.argmax(axis=1))]
 
     def heldout_error(self, rows: Array) -> float:
         """Return how far hidden cells of rows outside the sample are from what the sample says of them.

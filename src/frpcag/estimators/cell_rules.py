@@ -21,7 +21,8 @@ LEARNT = (
 )
 # Of a predictor, what only its own rows needed.
 _OWN_ROWS = {"graph_": ("U_",), "low_rank_": ("A_",), "columns_": ()}
-KEY_BYTES = 16
+_HALF = 16
+KEY_BYTES = 2 * _HALF
 
 
 @dataclass
@@ -36,7 +37,7 @@ class CellRules:
         What the rounds learnt; None where there was too little to learn from.
     medians : ndarray of shape (n_features,)
         Of the columns; they fill in missing cells where nothing was learnt.
-    keys : uint8 ndarray of shape (n_samples, 16)
+    keys : uint8 ndarray of shape (n_samples, 32)
         One for each row of the training data, to know it again.
     """
 
@@ -52,11 +53,15 @@ class CellRules:
 
     def known(self, X: Array) -> Array:
         """Return the number of each row in the training data, -1 for new ones."""
-        return np.array([self._places.get(key.tobytes(), -1) for key in row_keys(X)], dtype=np.intp)
+        return np.array([self._places.get(key[:_HALF].tobytes(), -1) for key in row_keys(X)], dtype=np.intp)
 
     @cached_property
     def _places(self) -> dict[bytes, int]:
-        return {key.tobytes(): number for number, key in enumerate(self.keys)}
+        return {
+            key.tobytes(): number
+            for half in (1, 0)
+            for number, key in enumerate(self.keys.reshape(-1, 2, _HALF)[:, half])
+        }
 
     def judge(self, X: Array, observed: Array) -> tuple[Array, Array]:
         """Return probabilities and predictions of rows; a second look leaves out what the first one flagged."""
@@ -73,11 +78,14 @@ class CellRules:
 
 
 def row_keys(X: Array) -> Array:
-    """Return 16 bytes that tell each row from others; all NaN are alike."""
+    """Return 16 bytes that tell each row from others, and 16 of its copy in float32; all NaN and zeros are alike."""
     keys = np.empty((len(X), KEY_BYTES), np.uint8)
     for key, row in zip(keys, X, strict=True):
-        plain = np.where(np.isnan(row), row.dtype.type(np.nan), row)
-        key[:] = np.frombuffer(hashlib.blake2b(plain.tobytes(), digest_size=KEY_BYTES).digest(), np.uint8)
+        with np.errstate(over="ignore"):
+            copies = row.astype(np.float64), row.astype(np.float32).astype(np.float64)
+        plain = (np.where(np.isnan(copy), np.nan, copy) + 0.0 for copy in copies)
+        digests = (hashlib.blake2b(copy.tobytes(), digest_size=_HALF).digest() for copy in plain)
+        key[:] = np.frombuffer(b"".join(digests), np.uint8)
     return keys
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 
@@ -252,8 +253,10 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         self.timings_ = clock.seconds
         return labels
 
-    def _after_load(self) -> None:
-        self._carrier, _ = self._prepare(self.sample_rows_)
+    @cached_property
+    def _carrier(self) -> Carrier:
+        """What carries rows over: of a loaded model it is prepared when rows are asked for."""
+        return self._prepare(self.sample_rows_)[0]
 
     def _prepare(self, kept: Array) -> tuple[Carrier, Array]:
         """Return what carries rows over, and the principal directions of the sample as columns; note the units."""
@@ -273,7 +276,8 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             V = gram_svd((W - origin).astype(W.dtype), model.n_components, random_state=0)[2]
         k = min(model.n_neighbors, len(kept) - 1)
         solved = self._as_solved(filled), self._as_solved(U)
-        return Carrier(*solved, graph=graph, gamma=model.gamma1_, n_neighbors=max(k, 1), **options), V
+        level = self.center_ / self.scale_
+        return Carrier(*solved, graph=graph, gamma=model.gamma1_, level=level, n_neighbors=max(k, 1), **options), V
 
     def _carry_columns(self, kept: Array, filled: Array, U: Array, options: dict) -> tuple[Array, Array]:
         """Return the sample with all columns and its clean part: those left out are carried over the feature graph."""

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from frpcag.graphs.anchors import Anchors
 from frpcag.graphs.metric import Metric
 from frpcag.graphs.metric_choice import find_metric
-from frpcag.solvers.rows import FARTHEST, Repeats, RowModel, explain_rows, repeat_rates
+from frpcag.solvers.rows import FARTHEST, Repeats, RowModel, coarser_eps, explain_rows, repeat_rates, same_cells
 
 Array = np.ndarray
 
@@ -31,8 +31,6 @@ _REPEATED = 0.02
 _LEAST_SINGLE = 1e-30
 # Shares of a prediction that the clean rows near a row can have.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Rows within this share of the largest entry are the same.
-_SAME = 1e-5
 
 
 class Seen(NamedTuple):
@@ -91,7 +89,7 @@ class KnownRows:
             X, U = X.astype(np.float64), U.astype(np.float64)
         self.center, self.scale, self.n_jobs, self.U, self.X = center, scale, n_jobs, U, X
         solved, clean = ((rows - center) / scale for rows in (X, U))
-        self.same, self.least = _SAME * float(np.abs(solved).max(initial=0.0)), max(3, int(_REPEATED * X.shape[1]))
+        self.least = max(3, int(_REPEATED * X.shape[1]))
         self.metric: Metric = find_metric("truncated" if metric == "euclidean" else metric, solved, n_jobs=n_jobs)
         self.n_neighbors = min(n_neighbors, len(X))
         self.near_share = 0.0
@@ -179,6 +177,7 @@ class KnownRows:
         rows : ndarray of shape (n_rows, n_features)
             In the units of the data; NaN is missing.
         """
+        eps = coarser_eps(rows.dtype, self.X.dtype)
         rows = rows.astype(np.result_type(rows, self.X), copy=False)
         solved = self.solved(rows)
         near = self._near(solved)
@@ -190,11 +189,11 @@ class KnownRows:
         if self.near_share > 0:
             predicted = (1 - self.near_share) * predicted + self.near_share * self._around(*near)
         first = near[0][:, 0]
-        off = np.abs(solved - self.solved(self.X[first])).max(axis=1, initial=0.0, where=seen)
         wrong = np.where(seen, said.wrong, np.float32(1))
         with np.errstate(over="ignore"):
             predicted = predicted.astype(solved.dtype, copy=False)
-        return Seen(solved, predicted, wrong, first, off <= self.same)
+            known = (same_cells(rows, self.X[first], self.U[first], eps) | ~seen).all(axis=1)
+        return Seen(solved, predicted, wrong, first, known)
 
     def clean(self, rows: Array, *, keep: bool) -> Array:
         """Return rows with wrong and missing cells as predicted; without ``keep`` all cells are.

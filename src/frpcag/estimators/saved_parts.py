@@ -80,7 +80,7 @@ def weights(name: str, value: Any, sizes: Sizes) -> None:
 
 def keys(name: str, value: Any, sizes: Sizes) -> None:
     """Check the keys of the rows."""
-    if not isinstance(value, np.ndarray) or value.dtype != np.uint8 or value.shape != (sizes["n"], 16):
+    if not isinstance(value, np.ndarray) or value.dtype != np.uint8 or value.shape != (sizes["n"], 32):
         raise ValueError(f"{name} are not the keys of {sizes['n']} rows")
 
 

@@ -182,3 +182,16 @@ def repeat_rates(rows: Array, near: Array, weights: Array, training: Repeats, *,
     repeated(rows, least, values)
     rates_of_repeats(rows, values, near, weights, *training, rate)
     return rate
+
+
+def same_cells(rows: Any, X: Any, U: Any, eps: float, *, level: Any = 0.0) -> Any:
+    """Return where cells are those of training rows, but for the rounding of ``U + S`` and of a copy in less precision.
+
+    ``level`` was subtracted from all three after the rounding.
+    """
+    return abs(rows - X) <= 2 * eps * (abs(X) + abs(U) + abs(level))
+
+
+def coarser_eps(*dtypes: np.dtype) -> float:
+    """Return the relative rounding of the dtype that has fewest digits."""
+    return max(float(np.finfo(dtype).eps) for dtype in dtypes)
