@@ -126,8 +126,15 @@ def test_far_outlier_keeps_its_edges():
     assert (build_graph(X, n_neighbors=5, sigma=1.0).weights[[50]].data > 0).sum() == 5
 
 
-def test_approximate_keeps_its_name_on_small_data():
-    assert build_graph(points(), method="approximate").method == "approximate"
+@pytest.mark.parametrize("tensor", [False, True])
+def test_a_search_is_called_what_it_is(tensor):
+    as_given = pytest.importorskip("torch", reason="PyTorch is not installed").from_numpy if tensor else np.asarray
+    few, many = as_given(points(100)), as_given(points(1500, 40))
+    assert build_graph(few, method="approximate").method == "exact"
+    exact, asked = (build_graph(many, method=method, random_state=0) for method in ("exact", "approximate"))
+    assert (exact.method, asked.method) == ("exact", "approximate")
+    assert (exact.to_scipy() != asked.to_scipy()).nnz > 0
+    assert asked.edges_kept_by(exact) > 0.7
 
 
 def test_auto_tells_which_search_it_chose():

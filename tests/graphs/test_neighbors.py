@@ -195,9 +195,10 @@ def test_approximate_search_with_more_neighbors_than_its_lists_hold_falls_back_t
     assert recall(found[:50], truth[:50]) > 0.999
 
 
-def test_small_data_is_searched_exactly_by_approximate_search():
-    X = clusters(300, 8)
-    assert_array_equal(approximate_neighbors(X, 4)[0], exact_neighbors(X, 4)[0])
+@pytest.mark.parametrize("n", [2, 20, 144])
+def test_approximate_search_of_few_points_finds_all_neighbors(n):
+    X = clusters(n, 8)
+    assert_array_equal(approximate_neighbors(X, 1, random_state=0)[0], exact_neighbors(X, 1)[0])
 
 
 def test_wide_data_is_reduced_through_the_smaller_gram_matrix():

@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
+from frpcag import FRPCAG
 from frpcag.graphs import build_graph
 from frpcag.graphs.neighbors import approximate_neighbors, exact_neighbors, query_neighbors
+from support.engines import ENGINES, over, row_apart
 
 
 def with_gaps(n, p, share, seed=0, dtype=np.float64):
@@ -55,12 +57,35 @@ def test_the_number_of_threads_does_not_change_neighbours_of_points_with_gaps():
     assert np.array_equal(first[1], second[1])
 
 
-def test_points_with_nothing_in_common_are_linked_all_the_same():
+@pytest.mark.parametrize("n", [40, 400])
+@pytest.mark.parametrize("method", ["exact", "approximate"])
+@pytest.mark.parametrize("weights", ["gaussian", "binary"])
+@pytest.mark.parametrize("metric", ["euclidean", "l1", "truncated"])
+@pytest.mark.parametrize("engine", over(["numpy", "tensor"]))
+def test_nodes_with_nothing_in_common_are_not_linked(engine, metric, weights, method, n):
+    X = ENGINES[engine].load(row_apart(n, 6))
+    graph = build_graph(X, n_neighbors=3, metric=metric, weights=weights, method=method, random_state=0).to_scipy()
+    n_linked = np.diff(graph.indptr)
+    assert n_linked[20] == 0
+    assert (np.delete(n_linked, 20) >= 3).all()
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "binary"])
+def test_nodes_have_only_the_neighbours_that_they_share_an_entry_with(weights):
     X = np.full((6, 4), np.nan)
     X[:3, :2], X[3:, 2:] = np.arange(6).reshape(3, 2), np.arange(6).reshape(3, 2)
-    graph = build_graph(X, n_neighbors=4)
-    assert np.isfinite(graph.laplacian.data).all()
-    assert (np.diff(graph.weights.indptr) >= 4).all()
+    linked = build_graph(X, n_neighbors=4, weights=weights).weights.toarray() > 0
+    assert np.array_equal(linked, np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3)) > 0)
+
+
+@pytest.mark.parametrize("params", [{}, {"feature_graph": None}, {"laplacian": "combinatorial"}], ids=str)
+def test_a_row_without_neighbours_keeps_its_entries_and_gets_the_means_of_the_others(params):
+    X = row_apart(40, 6)
+    model = FRPCAG(n_neighbors=3, **params).fit(X)
+    assert model.converged_
+    assert_allclose(model.low_rank_[20, 0], X[20, 0])
+    if params.get("feature_graph", ...) is None:
+        assert_allclose(model.low_rank_[20, 1:], np.nanmean(X[:, 1:], axis=0))
 
 
 def test_search_leaves_points_with_gaps_untouched():

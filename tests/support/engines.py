@@ -135,6 +135,14 @@ def clusters(n: int = N, p: int = P, *, missing: float = 0.0, dtype: Any = np.fl
     return X.astype(dtype)
 
 
+def row_apart(n: int, p: int, *, at: int = 20) -> Array:
+    """Return a matrix with a row that alone has the first feature, and no other."""
+    X = clusters(n, p)
+    X[np.arange(n) != at, 0] = np.nan
+    X[at, 1:] = np.nan
+    return X
+
+
 def adjacency(n: int = N) -> sparse.csr_array:
     """Return weights of a graph by dense arithmetic: Gaussian, of the three nearest rows, symmetric."""
     D = cdist(clusters(n), clusters(n))
@@ -194,6 +202,7 @@ MATRICES: dict[str, Callable[[], Array]] = {
     "wide": lambda: clusters(9, 20),
     "wide-missing": lambda: clusters(9, 20, missing=0.15),
     "one-feature": lambda: clusters(N, 1),
+    "row-apart": lambda: row_apart(N, P),
     "integers": lambda: (1000 * clusters()).astype(np.int64),
     "float16": lambda: clusters(dtype=np.float16),
     "objects": lambda: clusters().astype(object),

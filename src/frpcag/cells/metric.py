@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from frpcag.graphs.metric import CUT, METRICS, Metric
 from frpcag.graphs.metric_choice import JUDGED_ROWS, JUDGES, median_error
-from frpcag.graphs.neighbors import SMALL, brute_force, search_lists
+from frpcag.graphs.neighbors import brute_force, search_lists
 from frpcag.graphs.points import Points
 from frpcag.runtime.threads import block_pool
 
@@ -84,7 +84,7 @@ def all_neighbors(
     k = min(n_neighbors, n_points - (queries is None))
     cuts = {"truncated": CUT * mean_size(X, observed)}
     least = max(LEAST_COMMON * X.shape[1], 1)
-    approximate = queries is None and n_points >= SMALL and float(n) * n_points > EXACT_PAIRS
+    approximate = queries is None and float(n) * n_points > EXACT_PAIRS
     found = {}
     with block_pool(n_jobs) as run:
         for name in metrics:

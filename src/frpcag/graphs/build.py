@@ -87,11 +87,11 @@ def build_graph(
         Edges from each node to its nearest nodes, the paper's ``K``. Grids, adjacencies and transformers have
         their own.
     method : str, sparse or dense adjacency, transformer or Graph, default="auto"
-        "exact" search (the paper's strategy 1), "approximate" search (strategy 2), "pynndescent" (approximate
-        too, faster from some 100,000 nodes on once compiled), "auto" (exact while that takes seconds, else
-        approximate), "grid" (pixels of an image of the given ``feature_shape``, each linked to the next
-        ones up, down, left and right), a symmetric matrix of weights, an object with the interface of
-        `sklearn.neighbors.KNeighborsTransformer`, or a Graph, which is returned as it is.
+        "exact" search (the paper's strategy 1), "approximate" search (strategy 2; up to 144 nodes, all of which it
+        would look at, it is exact), "pynndescent" (approximate too, faster from some 100,000 nodes on once compiled),
+        "auto" (exact while that takes seconds, else approximate), "grid" (pixels of an image of the given
+        ``feature_shape``, each linked to the next ones up, down, left and right), a symmetric matrix of weights, an
+        object with the interface of `sklearn.neighbors.KNeighborsTransformer`, or a Graph, which is returned as it is.
     metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
         Distance between nodes. "l1" sums the absolute differences. "truncated" also sums them, each at most twice the
         mean absolute deviation, so gross errors of single entries hardly affect the neighbours. "auto" takes the one
@@ -117,7 +117,8 @@ def build_graph(
     Notes
     -----
     A node need not be a neighbour of its own neighbours. The paper does not say how it makes the weights symmetric; we
-    take ``(A + A') / 2``. No edge weighs less than 1e-12, so a point far from all others keeps its neighbours.
+    take ``(A + A') / 2``. No edge weighs less than 1e-12, so a point far from all others keeps its neighbours. Nodes
+    that share no observed entry are not linked; one that shares none with any other has no neighbours.
 
     Examples
     --------
@@ -244,8 +245,8 @@ def _knn_graph(X: Any, options: GraphOptions, method: str) -> Graph:
     check_n_neighbors(options.n_neighbors, X.shape[options.axis], axis=options.axis)
     points = check_points(_oriented(X, options.axis), argument=options.argument)
     metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
-    if method == "auto":
-        method = choose_search(*points.shape, metric=metric)
+    if method != "pynndescent":
+        method = choose_search(*points.shape, method=method, metric=metric)
     found = SEARCHES[method](points, int(options.n_neighbors), metric, options)
     return neighbor_graph(*found, options, method, metric=metric.name)
 
@@ -258,7 +259,7 @@ def neighbor_graph(
     Parameters
     ----------
     indices, distances : ndarray of shape (n_nodes, n_neighbors)
-        The neighbours of each node; infinitely far are those with which it shares no observed entry.
+        The neighbours of each node; infinitely far are those with which it shares no observed entry: no edge.
     options : GraphOptions
         Its ``sigma``, ``weights`` and ``laplacian`` count here.
     method : str
@@ -266,10 +267,8 @@ def neighbor_graph(
     metric : str, optional
         What they are near by.
     """
-    # Points with missing entries that have no feature in common with K others: linked all the same, as loosely as any.
-    distances = np.where(np.isinf(distances), distances[np.isfinite(distances)].max(initial=0.0), distances)
     if options.weights == "binary":
-        weights, sigma = np.ones_like(distances), None
+        weights, sigma = np.isfinite(distances).astype(np.float64), None
     else:
         sigma = mean_length(distances) if options.sigma == "auto" else float(options.sigma)
         weights = gaussian_weights(distances, sigma)

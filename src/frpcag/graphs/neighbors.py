@@ -28,21 +28,22 @@ BLOCK, _SMALL_BLOCK = 512, 128
 # Rows whose neighbours' neighbours are listed at a time.
 _WIDE_BLOCK = 1 << 14
 
-# Fewer points than this are searched exactly, in less time than training the lists would take.
-SMALL = 2000
-
 # Lists a point looks at, of 2 sqrt(n). Of the 10 nearest neighbours this finds 99 % on MNIST, 92 % on word
 # vectors.
 N_PROBES = 24
+# Among so few points that would be all lists.
+SMALL = N_PROBES**2 // 4
 
 
-def choose_search(n: int, p: int, *, metric: Metric = EUCLIDEAN) -> str:
-    """Return "exact" while brute force takes a few seconds, else "approximate".
+def choose_search(n: int, p: int, *, method: str = "auto", metric: Metric = EUCLIDEAN) -> str:
+    """Return which search ``method`` means: for "auto" "exact" while brute force takes a few seconds.
 
     Two cores do about 1e11 of ``n^2 p`` a second, a fifth of that in absolute differences; picking the smallest of
     ``n`` scores costs as much as 64 features more. The rule ignores the number of cores, so that the same data gives
-    the same graph on every machine.
+    the same graph on every machine. "approximate" is "exact" among so few points that every list would be looked at.
     """
+    if method != "auto":
+        return "exact" if n <= SMALL else method
     return "exact" if n * n * (p + 64) <= (2e11 if metric.euclidean else 4e10) else "approximate"
 
 
@@ -139,7 +140,7 @@ def approximate_neighbors(
 
     Inverted lists around k-means centroids, in a space reduced by PCA when there are many features, give
     candidates; these are ranked by their distances in the full space. Robust metrics find their candidates in a space
-    of their own (`frpcag.graphs.robust_candidates`). Fewer than 2000 rows are searched exactly.
+    of their own (`frpcag.graphs.robust_candidates`).
 
     Parameters
     ----------
@@ -173,8 +174,6 @@ def approximate_neighbors(
     >>> indices.shape
     (3000, 10)
     """
-    if X.shape[0] < SMALL:
-        return exact_neighbors(X, n_neighbors, metric=metric, n_jobs=n_jobs)
     rng = check_random_state(random_state)
     with block_pool(n_jobs) as run:
         points = prepare_points(X, run)

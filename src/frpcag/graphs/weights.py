@@ -20,7 +20,8 @@ WEIGHT_FLOOR = 1e-12
 
 
 def mean_length(distances: NDArray[np.float64]) -> float:
-    """Return the sigma of "auto": the mean length of the edges (Shahid et al. 2016, Sec. III)."""
+    """Return the sigma of "auto": the mean length of the edges (Shahid et al. 2016, Sec. III); finite ones count."""
+    distances = distances[np.isfinite(distances)]
     # Through the largest length, so that the sum of lengths near the end of the range of float64 stays in it.
     largest = float(np.max(distances, initial=0.0))
     return largest * float(np.mean(distances / largest)) if largest > 0 else 0.0
@@ -32,7 +33,7 @@ def gaussian_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np
     Parameters
     ----------
     distances : ndarray
-        Lengths of the edges, any shape.
+        Lengths of the edges, any shape. Infinitely far are points that share no observed entry.
     sigma : float
         Not negative. 0 is what `mean_length` gives when all points joined by an edge coincide; all weights
         are 1 then.
@@ -40,7 +41,7 @@ def gaussian_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np
     Returns
     -------
     weights : ndarray of the shape of ``distances``
-        Between 1e-12 and 1: an edge never weighs so little that it is lost.
+        Between 1e-12 and 1: an edge never weighs so little that it is lost. 0, no edge, for an infinite length.
 
     Examples
     --------
@@ -49,10 +50,11 @@ def gaussian_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np
     array([1.    , 0.0183])
     """
     distances = np.asarray(distances, dtype=np.float64)
+    near = np.isfinite(distances)
     if sigma == 0:
-        return np.ones_like(distances)
+        return near.astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        return np.maximum(np.exp(-np.square(distances / sigma)), WEIGHT_FLOOR)
+        return np.maximum(np.exp(-np.square(distances / sigma)), WEIGHT_FLOOR) * near
 
 
 def symmetrize_weights(A: sp.csr_array) -> sp.csr_array:
@@ -88,7 +90,7 @@ def edges_to_matrix(indices: NDArray[np.int64], weights: NDArray[np.float64]) ->
     Parameters
     ----------
     indices, weights : ndarray of shape (n_nodes, n_neighbors)
-        Neighbours of each node, itself not among them, and the weights of the edges to them.
+        Neighbours of each node, itself not among them, and the weights of the edges to them; 0 is no edge.
 
     Returns
     -------

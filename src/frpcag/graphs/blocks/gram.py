@@ -78,9 +78,7 @@ def column_graph(
     indices: Array, lengths: Array, *, n_neighbors: int, sigma: str | float, laplacian: str, method: str
 ) -> Graph:
     """Return the graph of columns from their neighbours, nearest first, and the distances to these."""
-    indices, lengths = indices[:, :n_neighbors], lengths[:, :n_neighbors].copy()
-    # Columns that have no row in common with others are linked all the same, as loosely as any.
-    lengths[np.isinf(lengths)] = lengths[np.isfinite(lengths)].max(initial=0.0)
+    indices, lengths = indices[:, :n_neighbors], lengths[:, :n_neighbors]
     width = mean_length(lengths) if sigma == "auto" else float(sigma)
     A = edges_to_matrix(indices, gaussian_weights(lengths, width))
     return weighted_graph(A, laplacian=laplacian, sigma=width, method=method, metric="euclidean")

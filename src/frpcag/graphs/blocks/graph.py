@@ -19,7 +19,7 @@ from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.neighbors import query_neighbors
 from frpcag.graphs.weights import gaussian_weights
 from frpcag.linalg.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
-from frpcag.runtime.tasks import Layout, Maximum, exchange, split_rows, tree_sum
+from frpcag.runtime.tasks import Layout, exchange, split_rows, tree_sum
 
 Array = np.ndarray
 Edges = tuple[Array, Array, Array]  # row within the block, neighbour's position over all blocks, distance
@@ -133,10 +133,10 @@ def search_graph(
     returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)
     edges = layout.map(_merge, layout.map(_own_lists, found), returned, starts, [n_neighbors for _ in blocks])
     del found, returned
-    total, count, longest = tree_sum(cluster, layout.map(_lengths, edges))
+    total, count = tree_sum(cluster, layout.map(_lengths, edges))
     if sigma == "auto":
         sigma = float(total) / max(int(count), 1)
-    weighted = layout.map(_weigh, edges, [(float(sigma), longest.value) for _ in blocks])
+    weighted = layout.map(_weigh, edges, [float(sigma) for _ in blocks])
     back = exchange(cluster, layout.map(_turn, weighted, [bounds for _ in blocks], starts), layout.homes)
     rows = layout.map(_adjacency, weighted, back, [bounds for _ in blocks], blocks)
     del weighted, back
@@ -222,7 +222,8 @@ def _merge(own: tuple[Array, Array], returned: Edges, start: int, k: int) -> Edg
     rows = np.concatenate([np.repeat(np.arange(n), own[0].shape[1]), np.repeat(at - start, indices.shape[1])])
     ends = np.concatenate([own[0].ravel(), indices.ravel()])
     lengths = np.concatenate([own[1].ravel(), distances.ravel()])
-    rows, ends, lengths = (A[ends >= 0] for A in (rows, ends, lengths))
+    known = (ends >= 0) & np.isfinite(lengths)  # rows that share no observed entry are not linked
+    rows, ends, lengths = (A[known] for A in (rows, ends, lengths))
     # One integer to sort by is several times faster than two keys. Neighbours found twice are next to each other then.
     order = np.argsort(rows * (1 + ends.max(initial=0)) + ends, kind="stable")
     rows, ends, lengths = rows[order], ends[order], lengths[order]
@@ -237,17 +238,13 @@ def _merge(own: tuple[Array, Array], returned: Edges, start: int, k: int) -> Edg
     return rows[kept], ends[kept], lengths[kept]
 
 
-def _lengths(edges: Edges) -> tuple[float, int, Maximum]:
-    lengths = edges[2][np.isfinite(edges[2])].astype(np.float64)
-    return float(lengths.sum()), len(edges[2]), Maximum(float(lengths.max(initial=0.0)))
+def _lengths(edges: Edges) -> tuple[float, int]:
+    return float(edges[2].sum(dtype=np.float64)), len(edges[2])
 
 
-def _weigh(edges: Edges, numbers: tuple[float, float]) -> Edges:
+def _weigh(edges: Edges, sigma: float) -> Edges:
     """Return half the weight of every edge found: the other half comes from its other end."""
-    sigma, longest = numbers
-    # Rows that have no feature in common with others are linked all the same, as loosely as any.
-    lengths = np.where(np.isfinite(edges[2]), edges[2], longest)
-    return edges[0], edges[1], gaussian_weights(lengths, sigma) / 2
+    return edges[0], edges[1], gaussian_weights(edges[2], sigma) / 2
 
 
 def _turn(edges: Edges, bounds: Array, start: int) -> list[tuple[Array, ...]]:
@@ -291,9 +288,9 @@ def _recall(layout: Layout, X: Sequence[Any], edges: Sequence[Any], k: int, metr
     inside = [checked[(checked >= a) & (checked < b)] - a for a, b in pairwise(bounds)]
     queries = cluster.submit(_concatenate, layout.map(_pick, X, inside))
     nearest = layout.map(_nearest, X, [queries for _ in X], [(k, metric) for _ in X])
-    farthest = cluster.submit(_farthest, nearest, k)
-    hits = layout.map(_hits, edges, inside, [farthest for _ in X], _offsets(inside))
-    return float(tree_sum(cluster, hits)) / (len(checked) * k)
+    true = cluster.submit(_nearest_of_all, nearest, k)
+    hits, all_of_them = tree_sum(cluster, layout.map(_hits, edges, inside, [true for _ in X], _offsets(inside)))
+    return float(hits) / all_of_them if all_of_them else 1.0
 
 
 def _offsets(parts: Sequence[Array]) -> list[int]:
@@ -310,18 +307,20 @@ def _nearest(X: Array, queries: Array, options: tuple[int, Metric]) -> Array:
     return query_neighbors(X, queries, min(k + 1, len(X)), metric=metric, n_jobs=1)[1]
 
 
-def _farthest(nearest: Sequence[Array], k: int) -> Array:
-    """Return the distance of each query to its k-th neighbour; the nearest row of all is the query itself."""
-    return np.sort(np.concatenate(nearest, axis=1), axis=1)[:, k]
+def _nearest_of_all(nearest: Sequence[Array], k: int) -> Array:
+    """Return the distances of each query to its k neighbours; the nearest row of all is the query itself."""
+    return np.sort(np.concatenate(nearest, axis=1), axis=1)[:, 1 : k + 1]
 
 
-def _hits(edges: Edges, rows: Array, farthest: Array, offset: int) -> int:
+def _hits(edges: Edges, rows: Array, true: Array, offset: int) -> tuple[int, int]:
+    """Return how many neighbours of some rows were found, and how many these have."""
     place = np.full(1 + max(edges[0].max(initial=0), rows.max(initial=0)), -1)
     place[rows] = np.arange(len(rows))
     at = place[edges[0]]
     # Up to the rounding of the search, which differs between blocks.
-    limit = farthest[offset + np.maximum(at, 0)] * (1 + 1e-4)
-    return int(((at >= 0) & (edges[2] <= limit)).sum())
+    limit = true[offset + np.maximum(at, 0), -1] * (1 + 1e-4)
+    n_true = np.isfinite(true[offset : offset + len(rows)]).sum()
+    return int(((at >= 0) & (edges[2] <= limit)).sum()), int(n_true)
 
 
 def _same(value: Any) -> Any:

@@ -37,7 +37,7 @@ def chosen_search(n: int, p: int, *, method: str, metric: Metric) -> str:
 
     Blocks of a matrix too large for brute force are often small enough for it, and would take longer.
     """
-    return choose_search(n, p, metric=metric) if method == "auto" else method
+    return choose_search(n, p, method=method, metric=metric)
 
 
 def looks_at_lists(n: int, n_neighbors: int, *, search: str, metric: Metric, has_missing: bool) -> bool:
@@ -51,7 +51,7 @@ def looks_at_lists(n: int, n_neighbors: int, *, search: str, metric: Metric, has
         search == "approximate"
         and metric.euclidean
         and not has_missing
-        and n >= SMALL
+        and n > SMALL
         and listed >= 4 * (n_neighbors + 9)
     )
 

@@ -96,33 +96,30 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
     check_n_neighbors(options.n_neighbors, n_nodes, axis=options.axis)
     points = X if options.axis == 0 else X.T.contiguous()
     metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
-    method = choose_search(n_nodes, p, X.device, metric=metric) if method == "auto" else method
-    if method == "exact" or n_nodes < 2000:
+    method = choose_search(n_nodes, p, X.device, method=method, metric=metric)
+    if method == "exact":
         indices, distances = exact_neighbors(points, int(options.n_neighbors), metric=metric)
     else:
         seeded = {"metric": metric, "random_state": options.random_state}
         indices, distances = approximate_neighbors(points, options.n_neighbors, **seeded)
-    # Points with missing entries that have no feature in common with K others: linked all the same, as loosely as any.
-    far = torch.isinf(distances)
-    distances = torch.where(far, torch.where(far, 0.0, distances).max(), distances)
+    # A row of the list for each edge: points that share no observed entry have none.
+    nodes, column = torch.isfinite(distances).nonzero(as_tuple=True)
+    ends, distances = indices[nodes, column], distances[nodes, column]
     sigma: float | None = None
     if options.weights == "binary":
         weights = torch.ones_like(distances)
     else:
-        sigma = float(distances.mean()) if options.sigma == "auto" else float(options.sigma)
+        sigma = float(distances.mean().nan_to_num()) if options.sigma == "auto" else float(options.sigma)
         weights = (-(distances / sigma).square()).exp().clamp(min=WEIGHT_FLOOR) if sigma else torch.ones_like(distances)
-    A = _symmetric(indices, weights)
+    A = _symmetric(nodes, ends, weights, n_nodes)
     normalized = check_laplacian(options.laplacian)
     return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, method, normalized, metric.name)
 
 
-def _symmetric(indices: Tensor, weights: Tensor) -> TorchCSR:
-    """Return ``(A + A') / 2`` of the edges from each node to its neighbours."""
-    n, k = indices.shape
-    nodes = torch.arange(n, device=indices.device).repeat_interleave(k)
-    ends = indices.reshape(-1)
+def _symmetric(nodes: Tensor, ends: Tensor, weights: Tensor, n: int) -> TorchCSR:
+    """Return ``(A + A') / 2`` of the edges from nodes to their neighbours."""
     places, order = torch.cat([nodes * n + ends, ends * n + nodes]).sort(stable=True)
-    w = weights.reshape(-1).repeat(2)[order]
+    w = weights.repeat(2)[order]
     # A place occurs once, or twice side by side where the two nodes found each other.
     twice = torch.cat([places[1:] == places[:-1], places.new_zeros(1, dtype=torch.bool)])
     other = torch.where(twice, w.roll(-1), 0.0)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from frpcag.graphs.metric import EUCLIDEAN, Metric
+from frpcag.graphs.neighbors import SMALL
 from frpcag.graphs.robust_candidates import MOST_ROUNDS, SETTLED, count_candidates, frequencies, map_width
 from frpcag.graphs.torch.smallest import GROUP, smallest
 
@@ -55,8 +56,10 @@ class Points:
         return self.Z.square().sum(dim=1) / 2
 
 
-def choose_search(n: int, p: int, device: torch.device, *, metric: Metric = EUCLIDEAN) -> str:
-    """Return "exact" while brute force takes about a second, else "approximate"."""
+def choose_search(n: int, p: int, device: torch.device, *, method: str = "auto", metric: Metric = EUCLIDEAN) -> str:
+    """Return what `frpcag.graphs.neighbors.choose_search` does, "auto" by what takes about a second on the device."""
+    if method != "auto":
+        return "exact" if n <= SMALL else method
     most = _EXACT_WORK.get(device.type, 2e11) / (1 if metric.euclidean else _ABSOLUTE_COST)
     return "exact" if n * n * (p + 64) <= most else "approximate"
 
