@@ -1,5 +1,8 @@
 """RobustGraphCleaner: wrong cells repaired, the rest untouched."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -310,3 +313,18 @@ def test_entries_at_the_end_of_the_range_are_refused_in_one_way():
     X = np.random.default_rng(0).uniform(-1, 1, size=(40, 12)) * np.finfo(float).max
     with pytest.raises(ValueError, match="at the end of the range of float64"):
         RobustGraphCleaner().fit(X)
+
+
+def test_the_search_does_not_depend_on_the_hashes_of_strings():
+    code = (
+        "import numpy as np; from frpcag import RobustGraphCleaner; rng = np.random.default_rng(1); "
+        "X = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 8)); X[rng.random(X.shape) < 0.05] += 8; "
+        "print(RobustGraphCleaner(n_jobs=1).fit(X).cv_results_['metric'].tolist())"
+    )
+    records = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "12"
+    }
+    assert len(records) == 1

@@ -152,7 +152,9 @@ class CellRounds:
         blocks: dict[float, Repeat | Block] = {one.value: one for one in found if one.kind == "block"}
         scattered = {one.value for one in groups[0]}
         if self.shape is not None:
-            for value in set(common_values(self.given, self.observed)) - scattered:
+            for value in common_values(self.given, self.observed):
+                if value in scattered:
+                    continue
                 if (block := find_block(self.given, self.observed, value, self.shape)) is not None:
                     blocks[value] = block
         return [*filter(None, groups), *([one] for one in blocks.values())]

@@ -84,7 +84,7 @@ class HeldoutSearch:
         metrics = sorted(errors, key=lambda metric: errors[metric])[:KEPT_METRICS]
         if self.start is not None:
             metrics = metrics[:1]
-            for metric in {metrics[0], self.start.metric}:
+            for metric in dict.fromkeys((metrics[0], self.start.metric)):
                 self._evaluate(replace(self.start, metric=metric), FINE_STEPS, None)
         for metric in metrics if self.start is None else ():
             for name, W2 in self.feature_graphs.items():
