@@ -23,23 +23,25 @@ DRIFT = 2.0
 
 
 class Run(NamedTuple):
-    """Rows ``start`` to ``stop`` of a column that all have one value."""
+    """Rows of a column, one after another, that all have one value."""
 
     column: int
-    start: int
-    stop: int
+    rows: Array
 
 
-def find_runs(X: Array, observed: Array) -> list[Run]:
+def find_runs(X: Array, observed: Array, order: Array) -> list[Run]:
     """Return the runs of one value in a column that are too long for chance.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Data as given, rows in their order: equality is exact.
+        Data as given: equality is exact.
     observed : bool ndarray of the same shape
+    order : ndarray of shape (n_samples,)
+        The rows as they came, one after another.
     """
     n, p = X.shape
+    X, observed = X[order], observed[order]
     ties = (X[1:] == X[:-1]) & observed[1:] & observed[:-1]
     ties &= (ties.mean(axis=1) < MOST_TIED)[:, None]  # a row that is repeated as a whole is not a stuck sensor
     # A value at the end of a column's range is a limit: what lies beyond it is unknown, but the sensor is not stuck.
@@ -56,7 +58,7 @@ def find_runs(X: Array, observed: Array) -> list[Run]:
             if X[start, column] in limits[:, column]:
                 continue
             if length >= LEAST_LENGTH - 1 and n * p * min(usual, 1.0) ** int(length) < BY_CHANCE:
-                found.append(Run(int(column), int(start), int(end) + 1))
+                found.append(Run(int(column), order[start : end + 1]))
     return found
 
 
@@ -64,7 +66,7 @@ def in_runs(runs: list[Run], shape: tuple[int, ...]) -> Array:
     """Return the cells of the runs."""
     inside = np.zeros(shape, bool)
     for run in runs:
-        inside[run.start : run.stop, run.column] = True
+        inside[run.rows, run.column] = True
     return inside
 
 
@@ -82,7 +84,7 @@ def drifting(runs: list[Run], residual: Array, observed: Array) -> list[Run]:
     wrong = []
     for run in runs:
         usual = np.abs(residual[others[:, run.column], run.column])
-        off = np.median(np.abs(residual[run.start : run.stop, run.column]))
+        off = np.median(np.abs(residual[run.rows, run.column]))
         if len(usual) and off > DRIFT * np.median(usual):
             wrong.append(run)
     return wrong

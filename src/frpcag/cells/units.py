@@ -1,4 +1,4 @@
-"""Common units: a level for every column, and one scale for all of them unless their units differ wildly."""
+"""Common units: level and scale of every column, or one of each for the pixels of images."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from frpcag.cells.low_rank import column_medians
 
 Array = np.ndarray
 
-# Columns are scaled one by one when the largest spread is this many times the median one: litres beside millimetres,
-# not bright pixels beside dark ones.
+# Pixels, too, are scaled one by one when the largest spread is this many times the median one.
 MIXED = 50.0
+# No cell is farther off in common units: squares and sums stay in the range of float32.
+FAR = 1e12
 
 
 @dataclass(frozen=True)
@@ -22,22 +23,27 @@ class Units:
     Attributes
     ----------
     center, scale : ndarray of shape (n_features,)
+    low, high : ndarray of shape (n_features,)
+        The range of the observed cells.
     mixed : bool
         Whether columns were scaled one by one.
     """
 
     center: Array
     scale: Array
+    low: Array
+    high: Array
     mixed: bool
 
     def apply(self, X: Array) -> Array:
         """Return the rows in common units, float32, zero where missing."""
         with np.errstate(over="ignore", invalid="ignore"):  # entries at the end of the range are refused by the fit
-            return np.nan_to_num((X - self.center) / self.scale, nan=0.0).astype(np.float32)
+            return np.nan_to_num(np.clip((X - self.center) / self.scale, -FAR, FAR)).astype(np.float32)
 
     def restore(self, P: Array) -> Array:
-        """Return predictions in the units of the data, float64."""
-        return P.astype(np.float64) * self.scale + self.center
+        """Return predictions in the units of the data, float64, within their range."""
+        with np.errstate(over="ignore"):
+            return np.clip(P.astype(np.float64) * self.scale + self.center, self.low, self.high)
 
 
 def find_units(X: Array, observed: Array, *, one_level: bool) -> Units:
@@ -48,20 +54,20 @@ def find_units(X: Array, observed: Array, *, one_level: bool) -> Units:
     X : ndarray of shape (n_samples, n_features)
     observed : bool ndarray of the same shape
     one_level : bool
-        Take one level for all columns: pixels side by side, whose raw values are neighbours, too.
+        Take one level and one scale for all columns: pixels side by side, whose raw values are neighbours, too.
     """
     Z = np.where(observed, X, 0).astype(np.float64)
     medians = column_medians(Z, observed)
-    counts = np.maximum(observed.sum(0), 1)
     with np.errstate(over="ignore", invalid="ignore"):  # entries at the end of the range are refused by the fit
-        deviation = np.where(observed, np.abs(Z - medians), 0)
-        # Mean deviation, no cell beyond three times the first mean: one gross error must not scale its column away.
-        spread = np.minimum(deviation, 3 * deviation.sum(0) / counts).sum(0) / counts
+        deviation = np.abs(Z - medians)
+    spread = np.nan_to_num(column_medians(deviation, observed))
+    # Where more than half of a column is one value, the others tell its unit.
+    spread = np.where(spread > 0, spread, column_medians(deviation, observed & (deviation > 0)))
     positive = spread[spread > 0]
     typical = float(np.median(positive)) if len(positive) else 1.0
     mixed = bool(len(positive) and positive.max() > MIXED * typical)
-    if mixed:
-        return Units(medians, np.where(spread > 1e-9 * np.abs(medians) + 1e-300, spread, 1.0), True)
-    center = np.full(X.shape[1], float(np.median(medians))) if one_level else medians
-    whole = float(deviation.sum() / counts.sum()) or 1.0
-    return Units(center, np.full(X.shape[1], whole), False)
+    low, high = np.where(observed, X, np.inf).min(axis=0), np.where(observed, X, -np.inf).max(axis=0)
+    if mixed or not one_level:
+        scale = np.where(spread > 1e-9 * np.abs(medians) + 1e-300, spread, 1.0)
+        return Units(medians, scale, low, high, mixed)
+    return Units(np.full(X.shape[1], float(np.median(medians))), np.full(X.shape[1], typical), low, high, False)

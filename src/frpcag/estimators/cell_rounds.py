@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 ROUNDS = 2
 MOST_RANK = 0.35
+# What more than this share of the cells does is normal, however badly it is predicted.
+MOST_SCATTERED = 0.45
 # Data in which one value has this share of the cells are mostly that value, like counts and strokes.
 ATOM = 0.2
 # Missing cells lie in patches when they are this share of all, and this share of their feature neighbours is missing.
@@ -75,6 +77,8 @@ class CellRounds:
         The data as they came: repeats are exact there.
     units : Units
         What took ``given`` to ``X``.
+    order : ndarray of shape (n_samples,)
+        The rows as they came, one after another.
     shape : (height, width), optional
         Of the image behind a row.
     seed : int
@@ -95,6 +99,7 @@ class CellRounds:
     feature_graphs: dict[str, sp.csr_array | None]
     given: Array
     units: Units
+    order: Array
     shape: tuple[int, int] | None = None
     seed: int = 0
     n_jobs: int | None = None
@@ -123,7 +128,7 @@ class CellRounds:
         self.repeats = self._accepted_repeats()
         # Runs of one value in a column take no part until their prediction has spoken.
         still = self.shape is not None or self.one_value
-        self.runs: list[Run] = [] if still else find_runs(self.given, observed)
+        self.runs: list[Run] = [] if still else find_runs(self.given, observed, self.order)
         mask = observed & ~self.flagged & ~in_runs(self.runs, X.shape)
         last = best = None
         for _ in range(self.rounds):
@@ -200,12 +205,14 @@ class CellRounds:
         stuck = drifting(self.runs, R, observed)
         if stuck:
             self._note("%d runs of one value in a column are stuck, the longest %d rows", len(stuck),
-                       max(run.stop - run.start for run in stuck))  # fmt: skip
+                       max(len(run.rows) for run in stuck))  # fmt: skip
         self.runs, repeated = stuck, repeated | in_runs(stuck, X.shape)
         from_repeats = np.maximum(from_repeats, in_runs(stuck, X.shape))
         self.mixture = fit_mixture(R, P.spread, observed & ~repeated, self.span)
         scattered = np.where(observed & ~repeated, self.mixture.posterior(R, P.spread), 0)
         base = observed & ~(from_repeats > 0.5)
+        if (scattered > 0.5).sum() > MOST_SCATTERED * observed.sum():
+            scattered = np.zeros_like(scattered)
         self.damage = np.ones((2, X.shape[1]), np.float32)
         verdict = self._verdict(scattered, base)
         self.suspects = scattered > 0.5

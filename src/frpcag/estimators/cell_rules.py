@@ -31,6 +31,8 @@ class CellRules:
 
     Parameters
     ----------
+    columns : ndarray of shape (n_features,)
+        The order in which units and rounds have the columns.
     units : Units
         Common units of the columns.
     rounds : CellRounds or None
@@ -41,15 +43,16 @@ class CellRules:
         One for each row of the training data, to know it again.
     """
 
+    columns: Array
     units: Units
     rounds: CellRounds | None
     medians: Array
     keys: Array
 
     @classmethod
-    def of_fit(cls, X: Array, units: Units, rounds: CellRounds | None, medians: Array) -> CellRules:
+    def of_fit(cls, X: Array, columns: Array, units: Units, rounds: CellRounds | None, medians: Array) -> CellRules:
         """Return the rules that a fit to ``X`` has found; nothing of the size of the data is kept but clean rows."""
-        return cls(units, None if rounds is None else _slim(rounds), medians, row_keys(X))
+        return cls(columns, units, None if rounds is None else _slim(rounds), medians, row_keys(X))
 
     def known(self, X: Array) -> Array:
         """Return the number of each row in the training data, -1 for new ones."""
@@ -68,13 +71,14 @@ class CellRules:
         rounds = self.rounds
         if rounds is None:
             return np.zeros(X.shape, np.float32), np.broadcast_to(self.medians, X.shape)
+        X, observed, back = X[:, self.columns], observed[:, self.columns], np.argsort(self.columns)
         Z, given = self.units.apply(X), np.where(observed, X, 0)
         P = rounds.predict_rows(Z, observed)
         post = rounds.posterior(Z, given, observed, P)
         if (post > 0.5).any():
             P = rounds.predict_rows(Z, observed & ~(post > 0.5))
             post = rounds.posterior(Z, given, observed, P)
-        return post, self.units.restore(P.values)
+        return post[:, back], self.units.restore(P.values)[:, back]
 
 
 def row_keys(X: Array) -> Array:

@@ -14,6 +14,7 @@ from frpcag.cells.feature_graphs import feature_candidates, find_shape
 from frpcag.cells.low_rank import column_medians
 from frpcag.cells.metric import folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import row_probability
+from frpcag.cells.order import canonical_order
 from frpcag.cells.predictors import GraphPredictor
 from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
@@ -26,6 +27,7 @@ from frpcag.estimators.heldout_search import N_NEIGHBORS
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
+from frpcag.labels.distinct import distinct_rows
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.memory import needed_bytes, require_memory
 from frpcag.runtime.threads import single_threaded_blas
@@ -159,13 +161,21 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         X = self._validate(X, reset=True)
         model = FRPCAG(random_state=0) if self.estimator is None else clone(self.estimator)
         seed = int(check_random_state(0 if self.random_state is None else self.random_state).randint(2**31))
-        observed = ~np.isnan(X)
+        # The table in an order of its own, each row once: neither places nor copies are evidence.
+        first, kind = _distinct(X)
+        rows, columns = canonical_order(X[first])
+        table, order = X[first[rows]], np.argsort(rows)
+        seen = ~np.isnan(table)
         shape = self._told_shape(X.shape[1])
-        if shape is None and len(X) >= LEAST_ROWS:
-            rough = find_units(X, observed, one_level=False)
-            shape = find_shape(rough.apply(X), observed)
-        units = find_units(X, observed, one_level=shape is not None)
-        rounds, post, predicted, wrong = self._find(X, observed, units, shape, seed)
+        if shape is None and len(table) >= LEAST_ROWS:
+            shape = find_shape(find_units(table, seen, one_level=False).apply(table), seen)
+        if shape is not None:
+            columns = np.arange(X.shape[1])
+        table, seen = (np.ascontiguousarray(A[:, columns]) for A in (table, seen))
+        units = find_units(table, seen, one_level=shape is not None)
+        rounds, post, predicted, wrong = self._find(table, seen, units, order, shape, seed)
+        back = np.ix_(order[kind], np.argsort(columns))
+        post, predicted, wrong, observed = post[back], predicted[back], wrong[order[kind]], ~np.isnan(X)
         flagged = (post > 0.5) & ~wrong[:, None]
         self.cleaned_: Array = _repaired(X, observed, flagged, post, predicted)
         self.outlier_probability_, self.outliers_ = post.astype(X.dtype), flagged
@@ -175,7 +185,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         self.feature_shape_ = shape
         self.scale_ = units.scale.copy() if shape is not None else _spreads(self.cleaned_)
         medians = column_medians(np.where(observed, X, 0), observed)
-        self.rules_: CellRules = CellRules.of_fit(X, units, rounds, medians)
+        self.rules_: CellRules = CellRules.of_fit(X, columns, units, rounds, medians)
         results = [] if rounds is None else rounds.results
         self.cv_results_ = {key: _column([row[key] for row in results]) for key in (results[0] if results else ())}
         self.notes_ = [] if rounds is None else list(rounds.notes)
@@ -238,7 +248,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         wrong = row_probability(post, observed) > 0.5
         return _repaired(X, observed, (post > 0.5) & ~wrong[:, None], post, predicted)
 
-    def _find(self, X: Array, observed: Array, units, shape, seed: int):
+    def _find(self, X: Array, observed: Array, units, order: Array, shape, seed: int):
         """Return the rounds, and probability, prediction and wrong rows of the data."""
         n = len(X)
         if n < LEAST_ROWS or X.shape[1] < 2 or observed.sum() < LEAST_CELLS:
@@ -249,17 +259,20 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.permutation(n)[:MOST_ROWS])
         graphs = feature_candidates(Z[rows], observed[rows], shape=shape, n_jobs=self.n_jobs)
         given = np.where(observed, X, 0)
-        rounds = CellRounds(Z[rows], observed[rows], graphs, given[rows], units, shape, seed=seed, n_jobs=self.n_jobs)
+        came = np.argsort(np.argsort(order)[rows])
+        rounds = CellRounds(
+            Z[rows], observed[rows], graphs, given[rows], units, came, shape, seed=seed, n_jobs=self.n_jobs
+        )
         if self.verbose:
             logging.getLogger("frpcag").setLevel(logging.INFO)
         with single_threaded_blas():  # many small products: threads would wait for each other
             rounds.run()
         if n <= MOST_ROWS:
             return rounds, rounds.post, units.restore(rounds.predicted), rounds.wrong_rows
-        post, predicted = self._judge_all(rounds, X, Z, given, observed, units)
+        post, predicted = self._judge_all(rounds, X, Z, given, observed, units, order)
         return rounds, post, predicted, row_probability(post, observed) > 0.5
 
-    def _judge_all(self, rounds: CellRounds, X: Array, Z: Array, given: Array, observed: Array, units):
+    def _judge_all(self, rounds: CellRounds, X: Array, Z: Array, given: Array, observed: Array, units, order: Array):
         """Judge more rows than the choices were made on: once against the chosen rows, once among all of them."""
         flagged = np.zeros(X.shape, bool)
         for start in range(0, len(X), CHUNK):
@@ -276,7 +289,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
             W1, rounds.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, rounds.folds,
             loss=setting.loss, delta=setting.delta, n_jobs=self.n_jobs,
         )  # fmt: skip
-        runs = find_runs(given, observed) if rounds.runs else []
+        runs = find_runs(given, observed, order) if rounds.runs else []
         mask &= ~in_runs(runs, X.shape)
         P = rounds.predict_rows(Z, mask, graph=graph.fit(Z, mask))
         stuck = in_runs(drifting(runs, Z - P.values, observed), X.shape)
@@ -306,6 +319,14 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
 
     def __sklearn_tags__(self):
         return accepts_matrices(super().__sklearn_tags__())
+
+
+def _distinct(X: Array) -> tuple[Array, Array]:
+    """Return the first row of each kind and the kind of every row; each row is one where few values make rows alike."""
+    ties = [np.square(np.unique(column, return_counts=True)[1] / len(X)).sum() for column in X.T]
+    if np.square(float(len(X))) * np.prod(ties) > 1:
+        return np.arange(len(X)), np.arange(len(X))
+    return distinct_rows(X)
 
 
 def _spreads(X: Array) -> Array:

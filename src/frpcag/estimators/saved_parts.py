@@ -69,6 +69,13 @@ def columns(name: str, value: Any, sizes: Sizes) -> None:
         raise ValueError(f"{name} names columns that do not exist")
 
 
+def whole_order(name: str, value: Any, sizes: Sizes) -> None:
+    """Check an order of all columns."""
+    columns(name, value, sizes)
+    if len(value) != sizes["p"]:
+        raise ValueError(f"{name} is not an order of {sizes['p']} columns")
+
+
 def weights(name: str, value: Any, sizes: Sizes) -> None:
     """Check the weights of a graph of the columns, or None."""
     if value is None:
@@ -127,6 +134,7 @@ PARTS: dict[str, Part] = {
     "CellRules": Part(
         "frpcag.estimators.cell_rules",
         {
+            "columns": whole_order,
             "units": part("Units"),
             "medians": floats("p"),
             "keys": keys,
@@ -151,7 +159,13 @@ PARTS: dict[str, Part] = {
     ),
     "Units": Part(
         f"{_CELLS}.units",
-        {"center": floats("p"), "scale": floats("p", least=_TINY), "mixed": one_of(bool)},
+        {
+            "center": floats("p"),
+            "scale": floats("p", least=_TINY),
+            "low": floats("p"),
+            "high": floats("p"),
+            "mixed": one_of(bool),
+        },
     ),
     "GraphPredictor": Part(
         f"{_CELLS}.predictors",
