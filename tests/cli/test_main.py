@@ -38,7 +38,6 @@ def test_every_module_of_a_command_is_listed():
         "runs",
         "pictures",
         "tables",
-        "video_live",
         "video_outputs",
     }
     assert {path.stem for path in Path(package.__file__).parent.glob("cli/*.py")} - shared == set(COMMANDS)

@@ -252,3 +252,10 @@ def test_a_foreign_model_is_refused(stack, frpcag, working_folder):
     result = frpcag("video", stack, "--model", "other.npz")
     assert result.exit_code == 2
     assert "is not a saved frpcag model" in result.stderr
+
+
+def test_a_stream_is_refused_with_the_way_out(frpcag):
+    result = frpcag("video", "rtsp://camera.local/stream")
+    assert result.exit_code == 2
+    assert "SOURCE=rtsp://camera.local/stream is a stream" in result.stderr
+    assert "record a part of it" in result.stderr

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from frpcag.video.boxes import boxes_of, draw_boxes
+from frpcag.video.boxes import boxes_of
 
 
 def test_boxes_hold_their_blobs_largest_first():
@@ -20,14 +20,3 @@ def test_corners_that_touch_are_one_blob_and_specks_get_no_box():
     assert boxes_of(mask).tolist() == [[0, 0, 10, 10, 50]]
     assert len(boxes_of(mask, least_area=1)) == 2
     assert boxes_of(np.zeros((5, 5), bool)).shape == (0, 5)
-
-
-def test_rims_are_drawn_and_the_picture_is_left_alone():
-    picture = np.zeros((10, 12), np.uint8)
-    drawn = draw_boxes(picture, np.array([[2, 3, 5, 4, 20]]))
-    assert not picture.any()
-    rim = drawn.any(axis=2)
-    assert rim.sum() == 2 * 5 + 2 * 4 - 4
-    assert rim[3, 2]
-    assert rim[6, 6]
-    assert not rim[4, 4]

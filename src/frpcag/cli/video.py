@@ -24,7 +24,6 @@ from frpcag.cli.runs import (
     seconds_in_words,
     write_run,
 )
-from frpcag.cli.video_live import serve
 from frpcag.cli.video_outputs import Fitted, check_size, grey_range, to_bytes, write_results, write_sheet
 from frpcag.video.decode import STREAMS
 from frpcag.video.encode import write_image
@@ -37,16 +36,12 @@ _CLIP = "The clip"
 
 # More frames than this do not make a better background.
 FIT_FRAMES = 1000
-_LIVE = "Live"
 
 
 def video(
     source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SOURCE", help="A video file, a folder of images, an npy or npz file, or the address of a stream."
-        ),
-    ] = None,
+        str, typer.Argument(metavar="SOURCE", help="A video file, a folder of images, or an npy or npz file.")
+    ],
     max_frames: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="End after this many frames.", rich_help_panel=_CLIP)
     ] = None,
@@ -103,19 +98,6 @@ def video(
             rich_help_panel=options.OUTPUT,
         ),
     ] = True,
-    camera: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Watch this camera instead of a clip.", rich_help_panel=_LIVE)
-    ] = None,
-    live: Annotated[
-        bool,
-        typer.Option("--live", help="Show the source as a live page instead of writing files.", rich_help_panel=_LIVE),
-    ] = False,
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, metavar="N", help="Port of the live page, on this machine only.", rich_help_panel=_LIVE
-        ),
-    ] = 8421,
     jobs: options.Jobs = None,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
@@ -123,68 +105,14 @@ def video(
     as_json: options.Json = False,
 ) -> None:
     """Separate the background of a fixed camera from what moves: background, foreground and mask videos."""
-    if camera is not None or live or (source is not None and source.startswith(STREAMS)):
-        with input_errors(Path(str(source or f"camera {camera}"))):
-            serve(
-                source,
-                camera,
-                port=port,
-                model=model,
-                resize=resize,
-                color=color,
-                max_frames=max_frames,
-                fit_frames=fit_frames,
-                threshold=threshold,
-                n_jobs=jobs,
-                quiet=quiet or as_json,
-            )
-        return
-    if source is None:
-        raise typer.BadParameter("pass a clip, or --camera 0 for the first camera")
-    _separate_clip(
-        Path(source),
-        max_frames,
-        every,
-        resize,
-        color,
-        fit_frames,
-        threshold,
-        model,
-        max_memory,
-        masks,
-        side_by_side,
-        jobs,
-        output,
-        overwrite,
-        quiet,
-        as_json,
-    )
-
-
-def _separate_clip(
-    source: Path,
-    max_frames: int | None,
-    every: int,
-    resize: Any,
-    color: bool,
-    fit_frames: int,
-    threshold: Any,
-    model: Path | None,
-    max_memory: float,
-    masks: bool,
-    side_by_side: bool,
-    jobs: int | None,
-    output: Path | None,
-    overwrite: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Read, fit, separate and write one clip."""
-    target = output if output is not None else Path(f"frpcag-run-{source.stem}")
+    if source.startswith(STREAMS):
+        raise InputError(f"SOURCE={source} is a stream, which plays once; record a part of it and pass the file.")
+    clip = Path(source)
+    target = output if output is not None else Path(f"frpcag-run-{clip.stem}")
     check_output(target, overwrite=overwrite)
-    with Bar(shown=not (as_json or quiet)) as bar, input_errors(source), collected_warnings() as notes:
+    with Bar(shown=not (as_json or quiet)) as bar, input_errors(clip), collected_warnings() as notes:
         timer = Timer()
-        frames = FrameSource(source, max_frames=max_frames, every=every, resize=resize, color=color)
+        frames = FrameSource(clip, max_frames=max_frames, every=every, resize=resize, color=color)
         if model is None:
             limit = min(fit_frames, _frames_in_memory(frames, max_memory))
             sample, numbers, n_frames = _sampled(frames, limit, bar)
@@ -197,7 +125,7 @@ def _separate_clip(
         else:
             separator, fitted = BackgroundSeparator.load(model), None
             sample, _, n_frames = _sampled(frames, 1, bar)
-            check_size(separator, sample.shape[1:], source.name, model.name)
+            check_size(separator, sample.shape[1:], clip.name, model.name)
             timer.lap("read")
         low, high = grey_range(sample)
         with run_folder(target, overwrite=overwrite) as folder:
@@ -212,7 +140,7 @@ def _separate_clip(
             record = {
                 "command": "video",
                 "data": {
-                    "file": source.name,
+                    "file": clip.name,
                     "n_frames": n_frames,
                     "frame_shape": list(sample.shape[1:]),
                     "dtype": str(sample.dtype),

@@ -45,12 +45,3 @@ def boxes_of(mask: Array, *, least_area: float | None = None) -> Array:
     ]
     rows.sort(key=lambda row: (-row[4], row))
     return np.array(rows, dtype=np.int64).reshape(-1, 5)
-
-
-def draw_boxes(picture: Array, boxes: Array, *, color: tuple[int, int, int] = (255, 60, 0)) -> Array:
-    """Return a colour picture with the rims of boxes drawn on it."""
-    picture = np.repeat(picture[..., None], 3, axis=2) if picture.ndim == 2 else picture.copy()
-    for x, y, w, h, _ in boxes:
-        picture[[y, y + h - 1], x : x + w] = color
-        picture[y : y + h, [x, x + w - 1]] = color
-    return picture

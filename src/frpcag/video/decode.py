@@ -35,11 +35,11 @@ def import_pillow():
 
 
 @contextmanager
-def opened_video(source: Any, **options: Any) -> Iterator[Any]:
+def opened_video(source: Any) -> Iterator[Any]:
     """Open a video file or stream; what PyAV says becomes a ValueError."""
     av = import_av()
     try:
-        with av.open(str(source), **options) as container:
+        with av.open(str(source)) as container:
             if not container.streams.video:
                 raise ValueError(f"{source} has no video stream; pass a video file, a folder of images or an array.")
             if container.streams.video[0].codec_context is None:
@@ -49,18 +49,16 @@ def opened_video(source: Any, **options: Any) -> Iterator[Any]:
         why = "it is damaged, cut off or no video."
         if str(source).startswith(STREAMS):
             why = "check the address, and that it sends video."
-        elif "format" in options:
-            why = "check the number of the camera, and that no other program holds it."
         raise ValueError(f"{source} cannot be read as video ({error.strerror or error}); {why}") from error
 
 
-def decode_video(source: Any, *, color: bool, **options: Any) -> Iterator[tuple[float | None, Array]]:
+def decode_video(source: Any, *, color: bool) -> Iterator[tuple[float | None, Array]]:
     """Yield the time in seconds, from the first frame on, and the picture of each frame.
 
     A rotation that the file asks players for is applied. Of an interlaced frame the first field is kept and the lines
     between are interpolated, because the two fields show two moments. Frames of more than 8 bits come as uint16.
     """
-    with opened_video(source, **options) as container:
+    with opened_video(source) as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         deep = stream.codec_context.pix_fmt is not None and bool(re.search(r"1[0246](le|be)$", stream.pix_fmt or ""))
