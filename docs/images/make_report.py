@@ -39,8 +39,7 @@ def pictures() -> None:
     )
     np.save(folder / "hallmonitor.npy", clip.X.reshape(-1, *clip.shape).astype(np.uint8))
     clip_file, run = str(folder / "hallmonitor.npy"), str(folder / "video")
-    for words in (["video", clip_file, "--output", run, "--quiet"], ["report", run]):
-        app(words, standalone_mode=False)
+    app(["video", clip_file, "--output", run, "--quiet"], standalone_mode=False)
     browser = Browser(folder / "profile")
     for name, address, window in (
         ("digits", (folder / "digits.html").as_uri(), {"height": 1900}),

@@ -145,10 +145,14 @@ def test_run_json_holds_what_is_needed_to_repeat_and_trust_the_run(data, X, frpc
     assert run["versions"]["numpy"] == np.__version__
 
 
-def test_figures_are_drawn_with_images_where_the_shape_is_given(data, frpcag, working_folder):
-    assert frpcag("fit", data, "--feature-shape", "4x6").exit_code == 0
-    pictures = {name for name in entries(working_folder / "frpcag-run-data") if name.endswith(".png")}
-    assert pictures == {"embedding.png", "history.png", "images.png", "singular_values.png"}
+def test_a_run_has_its_report_with_images_where_the_shape_is_given(data, frpcag, working_folder):
+    assert frpcag("fit", data, "--clusters", 3, "--feature-shape", "4x6").exit_code == 0
+    run = working_folder / "frpcag-run-data"
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "<h1>data.npy</h1>" in page
+    assert 'href="low_rank.npy" download' in page
+    assert 'id="browser-data"' in page
+    assert "report.html" in json.loads((run / "run.json").read_text())["files"]
 
 
 def test_json_is_the_run_json_and_nothing_else(data, frpcag, working_folder):

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from frpcag import BackgroundSeparator
+from frpcag.cli.video_outputs import video_page
 from frpcag.video.encode import video_writer, write_image
 from frpcag.video.frames import read_frames, sample_frames
 
 pytest.importorskip("av")
 
 FILES = [
-    *("background.mp4", "background.png", "boxes.csv", "boxes.json", "foreground.mp4", "frames.png", "mask.mp4"),
-    *("run.json", "separator.npz", "side_by_side.mp4"),
+    *("background.mp4", "background.png", "boxes.csv", "boxes.json", "foreground.mp4", "mask.mp4"),
+    *("report.html", "run.json", "separator.npz", "side_by_side.mp4"),
 ]
 
 
@@ -259,3 +260,18 @@ def test_a_stream_is_refused_with_the_way_out(frpcag):
     assert result.exit_code == 2
     assert "SOURCE=rtsp://camera.local/stream is a stream" in result.stderr
     assert "record a part of it" in result.stderr
+
+
+def test_the_page_shows_frames_with_their_masks_and_shares(stack, frames, frpcag, working_folder, monkeypatch):
+    shown = []
+    monkeypatch.setattr("frpcag.cli.video.video_page", lambda *told: shown.append(video_page(*told)) or shown[0])
+    assert frpcag("video", stack, "--max-frames", 12).exit_code == 0
+    fit, mask = shown[0], shown[0].pictures.stacks["mask"]
+    assert list(fit.pictures.stacks) == ["frame", "background", "foreground", "mask"]
+    assert list(fit.numbers) == list(range(12))
+    np.testing.assert_array_equal(fit.pictures.stacks["frame"], frames[:12])
+    assert (mask == (frames[:12] == 220)).mean() > 0.95
+    assert fit.shares.samples[6] == pytest.approx(mask[6].mean())
+    page = (working_folder / "frpcag-run-walk/report.html").read_text(encoding="utf-8")
+    assert "12 frames of 48 x 32 pixels" in page
+    assert 'href="mask.mp4" download' in page

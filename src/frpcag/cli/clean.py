@@ -21,6 +21,7 @@ from frpcag.cli.pictures import save_cell_map
 from frpcag.cli.progress import Bar, collected_warnings, print_notices, print_warnings
 from frpcag.cli.runs import (
     INTERRUPTED,
+    PAGE,
     Timer,
     check_output,
     fit_or_partial,
@@ -38,7 +39,7 @@ from frpcag.report import Fit, write_report
 from frpcag.report.cells import Cells, percent, sentences, worst
 
 # Files of a run, beside run.json; the tables get the suffix of the file that was read.
-CLEANED, PROBABILITY, WRONG, MAP, PAGE = "cleaned", "probability", "wrong_cells.csv", "cell_map.png", "report.html"
+CLEANED, PROBABILITY, WRONG, MAP = "cleaned", "probability", "wrong_cells.csv", "cell_map.png"
 # Characters of a decision that the bar shows.
 _MOST_TOLD = 60
 

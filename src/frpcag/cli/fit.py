@@ -14,10 +14,10 @@ from rich.table import Table
 from frpcag import FRPCAG, FRPCAGClustering
 from frpcag.cli import options
 from frpcag.cli.errors import CTRL_C, InputError, input_errors, printable
-from frpcag.cli.pictures import save_model_pictures
 from frpcag.cli.progress import Bar, collected_warnings, print_notices, print_warnings
 from frpcag.cli.runs import (
     INTERRUPTED,
+    PAGE,
     Timer,
     certificate,
     certificate_in_words,
@@ -27,7 +27,6 @@ from frpcag.cli.runs import (
     percent,
     print_json,
     run_folder,
-    save_graphs,
     seconds_in_words,
     write_run,
 )
@@ -35,6 +34,7 @@ from frpcag.cli.tables import describe_table, read_input
 from frpcag.data import Table as DataTable
 from frpcag.insight import outlier_shares
 from frpcag.linalg.spreads import column_units
+from frpcag.report import Fit, write_report
 from frpcag.report.cells import count_of
 
 
@@ -158,7 +158,7 @@ def fit(
         ),
     ] = False,
     no_plots: Annotated[
-        bool, typer.Option("--no-plots", help="Write no figures.", rich_help_panel=options.OUTPUT)
+        bool, typer.Option("--no-plots", help="Write no report.", rich_help_panel=options.OUTPUT)
     ] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -232,7 +232,10 @@ def fit(
                 if clusterer is not None:
                     clusterer.save(folder / "clusters.npz")
             if not no_plots:
-                save_model_pictures(folder, model, labels=labels, feature_shape=feature_shape)
+                about = {"feature_names": table.names, "sample_names": table.ids, "versions": record["versions"]}
+                about |= {"labels": labels, "timings": timings, "warnings": notes, "title": file.name}
+                about["files"] = {path.name: path.name for path in sorted(folder.iterdir())}
+                write_report(folder / PAGE, Fit.of_model(model, has_missing=bool(np.isnan(X).any()), **about))
             timings["write"] = timer.lap("write")
             record["files"] = sorted(path.name for path in folder.iterdir())
             write_run(folder, record)
@@ -293,7 +296,6 @@ def _describe_graph(graph) -> dict[str, Any] | None:
 def _write_arrays(folder: Path, model, labels, table: DataTable) -> None:
     for name in ("low_rank", "sparse", "embedding", "components", "singular_values"):
         np.save(folder / f"{name}.npy", getattr(model, f"{name}_"))
-    save_graphs(folder, model.sample_graph_, model.feature_graph_)
     if labels is not None:
         np.save(folder / "labels.npy", labels)
         names = range(len(labels)) if table.ids is None else table.ids

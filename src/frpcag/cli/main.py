@@ -26,7 +26,6 @@ COMMANDS = {
     "demo": "Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools.",
     "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",
     "info": "Show versions, cores, backends, the cache of compiled code, data sets and extras.",
-    "report": "Write one HTML page about a run: summary, images, tables, plots and diagnostics. It needs no network.",
     "reproduce": "Run the paper's experiments and compare our figures with the printed ones.",
     "video": "Separate the background of a fixed camera from what moves: background, foreground and mask videos.",
 }

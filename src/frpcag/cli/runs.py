@@ -20,6 +20,8 @@ from frpcag.runtime.atomic import RUN_FILE, atomic_folder
 
 # What a fitted model says of a solve that Ctrl-C ended.
 INTERRUPTED = "interrupted"
+# The report of a run, in its folder.
+PAGE = "report.html"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "matplotlib")
 
 
@@ -79,40 +81,6 @@ def write_run(folder: Path, record: dict[str, Any]) -> None:
 def print_json(record: dict[str, Any]) -> None:
     """Print a record on stdout."""
     sys.stdout.write(to_json(record) + "\n")
-
-
-GRAPHS_FILE = "graphs.npz"
-_CSR = ("data", "indices", "indptr")
-
-
-def save_graphs(folder: Path, *graphs: Any) -> None:
-    """Write the weights of the graph of the samples and of that of the features, so that a report can explain them."""
-    import numpy as np
-
-    parts = {
-        f"{name}_{part}": getattr(graph.weights, part)
-        for name, graph in zip(("samples", "features"), graphs, strict=True)
-        if graph is not None
-        for part in _CSR
-    }
-    if parts:
-        np.savez_compressed(folder / GRAPHS_FILE, **parts)
-
-
-def load_weights(folder: Path, name: str) -> Any:
-    """Return the weights of a graph that `save_graphs` has written; None if there are none."""
-    import numpy as np
-    import scipy.sparse as sp
-
-    path = folder / GRAPHS_FILE
-    if not path.is_file():
-        return None
-    with np.load(path, allow_pickle=False) as stored:
-        if f"{name}_indptr" not in stored:
-            return None
-        data, indices, indptr = (stored[f"{name}_{part}"] for part in _CSR)
-    n = len(indptr) - 1
-    return sp.csr_array((data, indices, indptr), shape=(n, n))
 
 
 def library_versions() -> dict[str, str | None]:

@@ -15,6 +15,7 @@ from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors, printable
 from frpcag.cli.progress import Bar, collected_warnings, print_warnings
 from frpcag.cli.runs import (
+    PAGE,
     Timer,
     check_output,
     library_versions,
@@ -24,7 +25,8 @@ from frpcag.cli.runs import (
     seconds_in_words,
     write_run,
 )
-from frpcag.cli.video_outputs import Fitted, check_size, grey_range, to_bytes, write_results, write_sheet
+from frpcag.cli.video_outputs import Fitted, check_size, grey_range, to_bytes, video_page, write_results
+from frpcag.report import write_report
 from frpcag.video.decode import STREAMS
 from frpcag.video.encode import write_image
 from frpcag.video.frames import FrameSource, sample_frames
@@ -94,7 +96,7 @@ def video(
         bool,
         typer.Option(
             "--side-by-side/--no-side-by-side",
-            help="Write clip, background and mask beside each other; reports show it.",
+            help="Write clip, background and mask beside each other.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = True,
@@ -129,12 +131,11 @@ def video(
             timer.lap("read")
         low, high = grey_range(sample)
         with run_folder(target, overwrite=overwrite) as folder:
-            shares, sheet = write_results(
+            shares, kept = write_results(
                 folder, frames, n_frames, separator, fitted, (low, high), bar, masks=masks, side_by_side=side_by_side
             )
             middle = separator.references_[len(separator.references_) // 2]
             write_image(folder / "background.png", to_bytes(middle, low, high))
-            write_sheet(folder / "frames.png", sheet)
             separator.save(folder / "separator.npz")
             timer.lap("separate_and_write")
             record = {
@@ -161,6 +162,8 @@ def video(
                 "versions": library_versions(),
                 "files": sorted(path.name for path in folder.iterdir()),
             }
+            write_report(folder / PAGE, video_page(kept, record))
+            record["files"].append(PAGE)
             write_run(folder, record)
     if as_json:
         print_json(record)

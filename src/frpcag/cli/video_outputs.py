@@ -1,4 +1,4 @@
-"""What frpcag video writes: videos with the timing and sound of the clip, masks, boxes and a contact sheet."""
+"""What frpcag video writes: videos with the timing and sound of the clip, masks, boxes and a page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ import numpy as np
 from frpcag import BackgroundSeparator
 from frpcag.cli.errors import InputError
 from frpcag.cli.progress import Bar
+from frpcag.cli.runs import percent
+from frpcag.insight import OutlierShares
+from frpcag.report import Fit, Pictures
+from frpcag.report.pictures import MAX_PICTURES, MAX_SIDE
 from frpcag.video.boxes import boxes_of
+from frpcag.video.decode import import_pillow
 from frpcag.video.encode import video_writer, write_image
 from frpcag.video.frames import FrameSource
 
 Array = np.ndarray
 
-# Frames of the contact sheet, and frames separated at a time.
-_SHOWN, _BLOCK = 6, 16
+# Frames separated at a time.
+_BLOCK = 16
 BOX_COLUMNS = ("frame", "seconds", "x", "y", "w", "h", "area")
 
 
@@ -54,15 +59,15 @@ def write_results(
     *,
     masks: bool,
     side_by_side: bool,
-) -> tuple[list[float], dict[str, Any]]:
-    """Separate the clip frame by frame; return the share of foreground in each, and some frames to show."""
+) -> tuple[list[float], dict[int, dict[str, Array]]]:
+    """Separate the clip frame by frame; return the share of foreground in each, and small frames by their numbers."""
     shares: list[float] = []
-    shown = set(np.linspace(0, n_frames - 1, _SHOWN).astype(int).tolist())
-    sheet: dict[str, list[Any]] = {"labels": [], "frame": [], "background": [], "foreground": [], "mask": []}
     videos = ("background", "foreground", "mask", *(("side_by_side",) if side_by_side else ()))
     sound = frames.source if frames.has_sound() else None
     if masks:
         (folder / "masks").mkdir()
+    paged = set(np.linspace(0, n_frames - 1, MAX_PICTURES).astype(int).tolist())
+    kept: dict[int, dict[str, Array]] = {}
     digits = len(str(max(n_frames - 1, 1)))
     with ExitStack() as files:
         write = {
@@ -90,15 +95,59 @@ def write_results(
                     before = ",\n"
                 if masks:
                     write_image(folder / "masks" / f"{number:0{digits}d}.png", pictures["mask"][offset])
-                if number in shown:
-                    sheet["labels"].append(str(number))
-                    for name, stack in pictures.items():
-                        sheet[name].append(stack[offset])
+                if number in paged:
+                    kept[number] = {name: _small(stack[offset]) for name, stack in pictures.items()}
                 shares.append(float(mask[offset].mean()))
             done = len(shares)
             bar.advance(f"separating, frame {done} of {n_frames}", done, n_frames)
         listed.write("[]" if before == "[" else "]")
-    return shares, sheet
+    return shares, kept
+
+
+def video_page(kept: dict[int, dict[str, Array]], record: dict[str, Any]) -> Fit:
+    """Return a run as a report shows it: some of its frames, and what its record says."""
+    stacks = {name: np.stack([frame[name] for frame in kept.values()]) for name in next(iter(kept.values()))}
+    stacks["mask"] = on = stacks["mask"] > 127
+    grey = {name: stacks[name].astype(np.float32) for name in ("frame", "background")}
+    U, X = (A.mean(axis=3) if A.ndim == 4 else A for A in (grey["background"], grey["frame"]))
+    m, h, w = on.shape
+    data, share, proof = record["data"], record["foreground"], record["certificate"]
+    height, width = data["frame_shape"][:2]
+    lines = [
+        f"{data['n_frames']} frames of {width} x {height} pixels were split into a background and what moves in front "
+        "of it.",
+        f"{percent(share['share'])} of the pixels are foreground, {percent(share['largest'])} in the fullest frame: "
+        f"where the clip leaves its background by more than {record['threshold']:.3g} "
+        f"(its noise is {record['noise']:.3g}).",
+    ]
+    if proof:
+        lines.append(
+            f"The background is proved to be within {percent(proof['relative_gap'])} of the optimum after "
+            f"{proof['n_iter']} steps."
+        )
+    return Fit(
+        U=U.reshape(m, -1),
+        S=np.where(on, X - U, np.float32(0)).reshape(m, -1),
+        title=data["file"],
+        gamma1=float(record["gamma1"]),
+        feature_names=[f"row {height * y // h}, column {width * x // w}" for y in range(h) for x in range(w)],
+        pictures=Pictures(stacks, signed=(), is_video=True, total=data["n_frames"]),
+        numbers=list(kept),
+        shares=OutlierShares(
+            float(record["threshold"]), float(on.mean()), on.mean(axis=(1, 2)), on.mean(axis=0).ravel()
+        ),
+        lines=lines,
+        parameters=record["parameters"],
+        timings=record["timings"],
+        versions=record["versions"],
+        files={name: name for name in record["files"]},
+    )
+
+
+def _small(picture: Array) -> Array:
+    """Return a picture of bytes at the size that a page shows."""
+    image = import_pillow().fromarray(picture)
+    return np.asarray(image.reduce(-(-max(image.size) // MAX_SIDE)))
 
 
 def check_size(separator: BackgroundSeparator, shape: tuple[int, ...], source: str, model: str) -> None:
@@ -128,21 +177,6 @@ def to_bytes(values: Array, low: float, high: float) -> Array:
     """Return values as uint8, ``low`` black and ``high`` white."""
     scale = 255 / (high - low) if high > low else 1.0
     return np.rint(np.clip((values.astype(np.float32) - low) * scale, 0, 255)).astype(np.uint8)
-
-
-def write_sheet(path: Path, sheet: dict[str, Any]) -> None:
-    """Write the contact sheet."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from frpcag.plots.frames import plot_contact_sheet
-
-    labels = sheet.pop("labels")
-    figure: Any = plot_contact_sheet({name: np.stack(stack) for name, stack in sheet.items()}, labels=labels)
-    figure.savefig(path, dpi=100, metadata={"Software": None})
-    plt.close(figure)
 
 
 def _pictures(block: Array, background: Array, mask: Array, grey_range: tuple[float, float]) -> dict[str, Array]:
