@@ -32,7 +32,7 @@ ALLOWED = {
     "baselines": {"data", "graphs", "linalg"},
     "paper": {"data", "graphs", "problem", "solvers", "linalg", "labels"}
     | {"estimators", "video", "baselines", "evaluate", "insight", "plots"},
-    "report": {"insight", "plots", "graphs", "problem", "linalg", "engines"},
+    "report": {"insight", "plots", "linalg", "engines"},
 }
 # The command line calls what it likes, but a command knows no other command, and what they share knows none.
 SHARED_CLI = {"options", "errors", "progress", "runs", "pictures", "tables", "video_outputs"}

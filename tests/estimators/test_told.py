@@ -68,7 +68,7 @@ def test_a_large_column_is_not_called_corrupted_because_it_is_large(X):
     assert in_units.features[0] < 0.05
     S[5, 3] = 1e3  # a wild entry of a small column does stand out
     fit = Fit(U=table - S, S=S)
-    assert "of the spread of its column" in summary(fit, outlier_shares(S, units=fit.units))[1]
+    assert "of the spread of its column" in summary(fit)[1]
 
 
 def test_the_stages_are_told_with_the_gap(X, capsys):

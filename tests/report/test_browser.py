@@ -112,9 +112,6 @@ def test_colours_follow_the_surroundings(page, opened, dark):
         for what in ("backgroundColor", "color")
     )
     assert (ground < 150 and ink > 600) if dark else (ground > 700 and ink < 150)
-    shown = view.run("document.querySelector('#plot-history img').currentSrc")
-    light = view.run("document.querySelector('#plot-history source').srcset")
-    assert (shown == light) == (not dark)
     assert view.run("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
 
 

@@ -7,7 +7,6 @@ import pytest
 from frpcag import FRPCAG, RobustGraphCleaner
 from frpcag.report import Fit, render_report
 from frpcag.report.cells import Cells, sentences
-from frpcag.report.figures import _cell_map, _repaint
 from support.browser import needs_browser
 
 
@@ -40,14 +39,6 @@ def test_whole_rows_and_missing_cells_are_told_apart():
     assert "1 cell (1 %) is probably wrong and was repaired" in text
     assert "4 samples are wrong as a whole (day 7, day 8, day 9 and 1 more): look at them. They were left" in text
     assert text.endswith("2 missing cells were filled in.")
-
-
-def test_a_dark_page_gets_bright_extremes():
-    figure = _cell_map(cells([(3, 1)])).figure
-    image = figure.axes[0].images[0]
-    light = image.get_cmap()(1.0)
-    _repaint(figure)
-    assert sum(image.get_cmap()(1.0)[:3]) > 2 * sum(light[:3])
 
 
 @pytest.fixture(scope="module")

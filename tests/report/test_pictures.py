@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 from frpcag.report import Fit, Pictures, pictures
-from frpcag.report.diagnostics import corruption
 from frpcag.report.pictures import picture_browser
 
 
@@ -21,7 +20,7 @@ def decoded(src):
 
 
 def browse(fit, **options):
-    return picture_browser(fit, corruption(fit), **options)
+    return picture_browser(fit, **options)
 
 
 def test_rows_are_shown_as_images_of_x_u_and_s(fit):
@@ -30,7 +29,7 @@ def test_rows_are_shown_as_images_of_x_u_and_s(fit):
     assert [item["index"] for item in found["items"]] == list(range(60))
     item = found["items"][7]
     assert item["label"] == "1"
-    assert item["corrupted"] == pytest.approx(100 * corruption(fit).samples[7], abs=0.01)
+    assert item["corrupted"] == pytest.approx(100 * fit.outliers.samples[7], abs=0.01)
     assert decoded(item["src"][0]).shape == (6, 6, 3)
 
 
@@ -51,7 +50,7 @@ def test_corruption_is_red_above_and_blue_below_zero(fit):
 
 
 def test_of_many_images_half_are_the_most_corrupted(fit):
-    shares = corruption(fit)
+    shares = fit.outliers
     found = browse(fit, limit=10)
     chosen = [item["index"] for item in found["items"]]
     assert len(set(chosen)) == 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ from frpcag.cli.runs import (
 )
 from frpcag.data import block_occlusion, load_dataset
 from frpcag.evaluate import clustering_error
+from frpcag.report.figures import data_address
 
 Array = np.ndarray
 
@@ -43,6 +45,21 @@ SEED = 0
 WHITE = 16.0
 OURS = "frpcag"
 PAGE = "demo.html"
+# Dots per inch of the pictures: sharp on screens of twice the usual density.
+_DPI = 180
+_LEAD = """What frpcag does: it finds wrong cells and repairs them, fills in missing ones, and finds the clusters.
+All data come with scikit-learn. No labels, no settings. Of each column, the least error is green.
+In clusters, frpcag takes the cells that it finds wrong as missing; labels are used to count, not to choose.
+Next: frpcag clean FILE repairs a table of yours, frpcag fit FILE --clusters K finds its groups.
+"""
+_FORMAT = """<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><title>What frpcag does</title>
+<body style="color: {foreground}; background: {background}; font: 15px sans-serif; max-width: 1100px; margin: 1em auto">
+<pre style="overflow-x: auto; font: 14px/1.2 monospace">{code}</pre>
+<style>{stylesheet} img {{ width: 100%; }}</style>
+PICTURES
+</body></html>
+"""
 # Cells that the pictures show, and data with nothing wrong.
 SPIKES, TABLE, GAPS = "digits, 5 % far off", "breast cancer, 5 % far off", "digits, 30 % missing, 5 % far off"
 RIGHT = "digits, nothing wrong"
@@ -124,7 +141,9 @@ def demo(
     if as_json:
         print_json(record)
     else:
-        _print_summary(record, output)
+        console = Console(highlight=False, markup=False)
+        _print_figures(console, record)
+        console.print(f"Open {output / PAGE} in a browser for the pictures ({seconds_in_words(record['timings'])}).")
 
 
 def wrong_cells() -> dict[str, Cell]:
@@ -211,7 +230,6 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     import matplotlib.pyplot as plt
 
     from frpcag.plots import plot_cell_map, plot_image_grid
-    from frpcag.report.story import Finding, render_story
 
     digits = load_dataset("digits")
     shown = [int(np.flatnonzero(digits.y == digit)[0]) for digit in range(10)]
@@ -233,56 +251,37 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     moved = table.X[:80] - cleaned[OURS][TABLE][:80]
     cell_map, ax = plt.subplots(figsize=(9, 6), layout="constrained")
     plot_cell_map(moved, (moved != 0).astype(float), feature_names=list(load_breast_cancer().feature_names), ax=ax)
-    tables_only = [name for name in cells if not name.startswith("digits")]
-    return render_story(
-        "What frpcag does",
-        "It finds wrong cells and repairs them, fills in missing ones, and finds the clusters. All data come with "
-        "scikit-learn. No labels, no settings.",
-        [
-            Finding(
-                "Wrong pixels are repaired, the others stay",
-                "Distance to the true images, in % of their spread. PCA is told its best number of components. "
-                "Where nothing is wrong, frpcag changes nothing.",
-                _columns(record["cleaning"], [name for name in cells if name not in tables_only]),
-                images(
-                    {"as given: one pixel in twenty is far too bright (red) or far too dark (blue)": spikes.X}
-                    | repaired(cleaned, ["robust PCA"], SPIKES)
-                    | {marked: spikes.X - cleaned[OURS][SPIKES]}
-                    | repaired(cleaned, [OURS], SPIKES)
-                    | {"the truth": spikes.truth},
-                    coloured=marked,
-                ),
-                "Nothing tells frpcag which pixels are wrong, or what a digit looks like.",
-            ),
-            Finding(
-                "Wrong values in tables, too",
-                "Standardised tables; one value in twenty is off by five standard deviations.",
-                _columns(record["cleaning"], tables_only),
-                cell_map,
-                "The cells that frpcag changed in 80 rows of the breast cancer table: red where a value was too high, "
-                "blue where it was too low.",
-            ),
-            Finding(
-                "Clusters of damaged data",
-                "Samples in the wrong cluster, in %. frpcag takes the cells that it finds wrong as missing "
-                "(FRPCAGClustering with clean=True). Labels are used to count, not to choose. "
-                + where_not_first(record["clustering"]),
-                record["clustering"],
-            ),
-            Finding(
-                "Missing values are filled in, also where others are wrong",
-                "Error at the missing values, in % of their standard deviation. " + where_not_first(record["missing"]),
-                record["missing"],
-                images(
-                    {"as given: 30 % of the pixels are missing (light blue), 5 % of the others are wrong": gaps[GAPS].X}
-                    | repaired(filled, ["KNNImputer", OURS], GAPS)
-                    | {"the truth": spikes.truth}
-                ),
-                "Pixels are missing at random; every method sees the same ones.",
-            ),
-        ],
-        closing="Next: frpcag clean FILE repairs a table of yours, frpcag fit FILE --clusters K finds its groups.",
-    )
+    pictures = {
+        "Nothing tells frpcag which pixels are wrong, or what a digit looks like.": images(
+            {"as given: one pixel in twenty is far too bright (red) or far too dark (blue)": spikes.X}
+            | repaired(cleaned, ["robust PCA"], SPIKES)
+            | {marked: spikes.X - cleaned[OURS][SPIKES]}
+            | repaired(cleaned, [OURS], SPIKES)
+            | {"the truth": spikes.truth},
+            coloured=marked,
+        ),
+        "The cells that frpcag changed in 80 rows of the breast cancer table: red where a value was too high, "
+        "blue where it was too low.": cell_map,
+        "Pixels are missing at random; every method sees the same ones.": images(
+            {"as given: 30 % of the pixels are missing (light blue), 5 % of the others are wrong": gaps[GAPS].X}
+            | repaired(filled, ["KNNImputer", OURS], GAPS)
+            | {"the truth": spikes.truth}
+        ),
+    }
+    console = Console(file=StringIO(), record=True, width=120, highlight=False, markup=False)
+    console.print(_LEAD)
+    _print_figures(console, record)
+    drawn = "".join(f'<p>{words}</p><img alt="{words}" src="{_drawn(figure)}">' for words, figure in pictures.items())
+    return console.export_html(inline_styles=True, code_format=_FORMAT.replace("PICTURES", drawn))
+
+
+def _drawn(figure: Any) -> str:
+    import matplotlib.pyplot as plt
+
+    buffer = BytesIO()
+    figure.savefig(buffer, dpi=_DPI, metadata={"Software": None})
+    plt.close(figure)
+    return data_address(buffer.getvalue(), "image/png")
 
 
 def where_not_first(rows: dict[str, dict[str, float]]) -> str:
@@ -302,12 +301,7 @@ def where_not_first(rows: dict[str, dict[str, float]]) -> str:
     return f"Not first: {'; '.join(told)}." if told else ""
 
 
-def _columns(rows: dict[str, dict[str, float]], wanted: Sequence[str]) -> dict[str, dict[str, float]]:
-    return {tool: {name: values[name] for name in wanted} for tool, values in rows.items()}
-
-
-def _print_summary(record: dict[str, Any], output: Path) -> None:
-    console = Console(highlight=False, markup=False)
+def _print_figures(console: Console, record: dict[str, Any]) -> None:
     for name, words in (
         ("cleaning", "Wrong cells: distance to the true data, in % of their spread"),
         ("clustering", "Clusters: samples in the wrong one, in %"),
@@ -317,14 +311,11 @@ def _print_summary(record: dict[str, Any], output: Path) -> None:
         console.print(_table(record[name]))
         told = "" if name == "cleaning" else where_not_first(record[name])  # "as given" is no tool
         console.print(f"{told}\n" if told else "")
-    console.print(f"Open {output / PAGE} in a browser for the pictures ({seconds_in_words(record['timings'])}).")
 
 
 def _table(rows: dict[str, dict[str, float]]) -> Table:
     """Return shares in per cent, the least of each column in bold."""
-    from frpcag.report.story import least
-
-    best = least(rows)
+    best = {column: min(values[column] for values in rows.values()) for column in next(iter(rows.values()))}
     table = Table()
     table.add_column("", no_wrap=True)
     for column in best:

@@ -252,7 +252,7 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
         return self.fit(X).embedding_
 
     def report(self, path=None, **more):
-        """Write one self-contained HTML page about the fit: words, images, tables, plots, diagnostics.
+        """Write one self-contained HTML page about the fit: words, images, tables, plots.
 
         Parameters
         ----------

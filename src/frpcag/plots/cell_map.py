@@ -18,7 +18,6 @@ Array = np.ndarray
 COLOURS = "cell map"
 # Too low in blues, too high in reds. The faintest step is far from the ground, so that every flagged cell is seen.
 _LOW, _HIGH = ("#7FB2DC", "#2C7BBF", "#0B3C7A"), ("#F4A582", "#D6463C", "#7F0F20")
-_LOW_ON_DARK, _HIGH_ON_DARK = ("#2F6396", "#4A9FE0", "#C4E4FF"), ("#98402F", "#F0714F", "#FFDCCB")
 _GROUND, _MISSING = (0.55, 0.55, 0.55, 0.08), (0.55, 0.55, 0.55, 0.45)
 _LINES = (0.55, 0.55, 0.55, 0.25)
 # The colours end at this percentile of the sizes that are drawn: one gross error does not pale the others.
@@ -219,8 +218,8 @@ def _limit(shown: Array) -> float:
     return float(np.percentile(np.abs(shown), _LIMIT)) or 1.0 if shown.size else 1.0
 
 
-def colours(*, dark: bool = False) -> Colormap:
-    """Return the colours of the map, for a light or a dark ground.
+def colours() -> Colormap:
+    """Return the colours of the map.
 
     Examples
     --------
@@ -228,8 +227,7 @@ def colours(*, dark: bool = False) -> Colormap:
     >>> colours().name
     'cell map'
     """
-    low, high = (_LOW_ON_DARK, _HIGH_ON_DARK) if dark else (_LOW, _HIGH)
-    ends = [*zip((0.0, 0.3, 0.5), low[::-1], strict=True), *zip((0.5, 0.7, 1.0), high, strict=True)]
+    ends = [*zip((0.0, 0.3, 0.5), _LOW[::-1], strict=True), *zip((0.5, 0.7, 1.0), _HIGH, strict=True)]
     return LinearSegmentedColormap.from_list(COLOURS, ends, N=512).with_extremes(bad=(0, 0, 0, 0))
 
 

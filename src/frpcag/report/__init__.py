@@ -1,4 +1,4 @@
-"""A fit as one self-contained HTML page: words, pictures, tables, diagnostics (needs no network)."""
+"""A fit as one self-contained HTML page: words, pictures, tables, plots (needs no network)."""
 
 from frpcag.report.card import fit_card
 from frpcag.report.fit import Fit, Pictures

@@ -1,4 +1,4 @@
-"""What a report is about: the arrays, graphs and record of one fit, from memory or from a run folder."""
+"""What a report is about: the arrays and the record of one fit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.graphs import Graph
-from frpcag.insight import OutlierShares
+from frpcag.insight import OutlierShares, outlier_shares
 from frpcag.linalg.spreads import column_units
-from frpcag.problem import Problem
 from frpcag.report.cells import Cells
 
 Array = np.ndarray
@@ -57,19 +55,9 @@ class Fit:
         What it is called, the name of the data file say.
     embedding : ndarray of shape (n_samples, c), optional
     singular_values : ndarray of shape (c,), optional
-    components : ndarray of shape (c, n_features), optional
-    max_components : int, optional
-        How many were looked for at most, where there may be more.
-    center, scale : ndarray of shape (n_features,), optional
-        What was subtracted from the data and what it was divided by before the problem was solved.
     gamma1, gamma2 : float
-    sample_graph, feature_graph : Graph, optional
-    no_graphs : str
-        Why there are no graphs, in words.
     has_missing : bool
         Some entries of the data were missing; ``U + S`` holds their prediction.
-    loss, huber_delta : str and float
-    n_neighbors : int
     labels : ndarray of shape (n_samples,), optional
     feature_names : sequence of str, optional
     sample_names : sequence of str, optional
@@ -101,19 +89,9 @@ class Fit:
     title: str = "fit"
     embedding: Array | None = None
     singular_values: Array | None = None
-    components: Array | None = None
-    max_components: int | None = None
-    center: Array | None = None
-    scale: Array | None = None
     gamma1: float = 0.0
     gamma2: float = 0.0
-    sample_graph: Graph | None = None
-    feature_graph: Graph | None = None
-    no_graphs: str = "the fit used no graph"
     has_missing: bool = False
-    loss: str = "l1"
-    huber_delta: float = 1.0
-    n_neighbors: int = 10
     labels: Array | None = None
     feature_names: Sequence[str] | None = None
     sample_names: Sequence[str] | None = None
@@ -145,16 +123,8 @@ class Fit:
             "title": type(model).__name__,
             "embedding": model.embedding_,
             "singular_values": model.singular_values_,
-            "components": model.components_,
-            "center": model.center_,
-            "scale": model.scale_,
             "gamma1": model.gamma1_,
             "gamma2": model.gamma2_,
-            "sample_graph": model.sample_graph_,
-            "feature_graph": model.feature_graph_,
-            "loss": model.loss,
-            "huber_delta": model.huber_delta,
-            "n_neighbors": model.n_neighbors,
             "feature_names": None if names is None else list(names),
             "feature_shape": model.feature_shape,
             "certificate": {
@@ -183,7 +153,6 @@ class Fit:
             "title": type(model).__name__,
             "embedding": model.estimator_.embedding_,
             "singular_values": model.estimator_.singular_values_,
-            "no_graphs": "they belong to the fit of the cleaned data; call estimator_.report",
             "has_missing": bool(cells.n_filled),
             "feature_names": None if names is None else list(names),
             "shares": cells.shares,
@@ -216,50 +185,12 @@ class Fit:
         return int(i) if self.numbers is None else int(self.numbers[i])
 
     @cached_property
-    def problem(self) -> Problem:
-        """The problem that was solved, on the centred and scaled data; missing entries as predicted."""
-        graphs = (self.sample_graph, self.feature_graph)
-        (L1, null1), (L2, null2) = ((None, None) if G is None else (G.laplacian, G.null_vector) for G in graphs)
-        return Problem(
-            self._solved(self.U + self.S),
-            L1,
-            L2,
-            self.gamma1,
-            self.gamma2,
-            loss=self.loss,
-            huber_delta=self.huber_delta,
-            null1=null1,
-            null2=null2,
-        )
-
-    @cached_property
-    def units(self) -> Array | None:
-        """What the columns are divided by to compare their corruptions; None if they share a unit."""
+    def outliers(self) -> OutlierShares:
+        """Shares of outlying entries by sample and by feature, in the unit of each column where units differ."""
+        if self.shares is not None:
+            return self.shares
         rows = np.unique(np.linspace(0, self.n_samples - 1, min(self.n_samples, 500)).astype(int))
-        return column_units(np.asarray(self.U[rows] + self.S[rows]))
-
-    @cached_property
-    def clean(self) -> Array:
-        """The clean part, centred and scaled like the problem."""
-        return self._solved(self.U)
-
-    @property
-    def W(self) -> Array | None:
-        """Left singular vectors of ``U``, where the embedding is known."""
-        if self.embedding is None or self.singular_values is None:
-            return None
-        Sigma = self.singular_values
-        return self.embedding * np.divide(1.0, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
-
-    @property
-    def V(self) -> Array | None:
-        """Right singular vectors of ``U``, where the components are known."""
-        return None if self.components is None else self.components.T
-
-    def _solved(self, A: Array) -> Array:
-        if self.center is not None:
-            A = A - self.center.astype(A.dtype)
-        return np.asarray(A if self.scale is None else A / self.scale.astype(A.dtype))
+        return outlier_shares(self.S, units=column_units(np.asarray(self.U[rows] + self.S[rows])))
 
 
 def _plain(value: Any) -> Any:

@@ -22,15 +22,13 @@ _LIMITS = (0.5, 99.5)
 _SIGNED_LIMIT = 99.0
 
 
-def picture_browser(fit: Fit, shares: OutlierShares, *, limit: int = MAX_PICTURES) -> dict[str, Any] | None:
+def picture_browser(fit: Fit, *, limit: int = MAX_PICTURES) -> dict[str, Any] | None:
     """Return the pictures of a fit, ready for the page.
 
     Parameters
     ----------
     fit : Fit
         With ``pictures``, or with ``feature_shape`` and rows that are images.
-    shares : OutlierShares
-        Of its samples.
     limit : int
         Pictures at most.
 
@@ -47,6 +45,7 @@ def picture_browser(fit: Fit, shares: OutlierShares, *, limit: int = MAX_PICTURE
     pictures = fit.pictures if fit.pictures is not None else _rows_as_images(fit)
     if pictures is None:
         return None
+    shares = fit.outliers
     chosen = _choose(len(pictures), shares, limit, is_video=pictures.is_video)
     scales = {name: _grey_limits(pictures, name, chosen) for name in pictures.stacks}
     items: list[dict[str, Any]] = []

@@ -13,13 +13,10 @@ import jinja2
 
 from frpcag.report import words
 from frpcag.report.cells import percent
-from frpcag.report.diagnostics import corruption, diagnose
-from frpcag.report.figures import CELL_PLOTS, draw_figures
+from frpcag.report.figures import draw_figures
 from frpcag.report.fit import Fit
 from frpcag.report.pictures import picture_browser
 from frpcag.runtime.atomic import atomic_file
-
-SECTIONS = ("summary", "cells", "browser", "tables", "plots", "theory", "about")
 
 
 def render_report(fit: Fit) -> str:
@@ -45,38 +42,28 @@ def render_report(fit: Fit) -> str:
     >>> "<b>sensors</b>" in page, "&lt;b&gt;sensors" in page
     (False, True)
     """
-    return page_from("page.html", title=fit.title, cells=fit.cells is not None, sections=render_sections(fit))
-
-
-def page_from(template: str, **context: Any) -> str:
-    """Return a page from a template, with the styles and the script that its policy allows."""
     css, js = (_file(name) for name in ("style.css", "page.js"))
-    return _templates().get_template(template).render(css=css, js=js, policy=_policy(css, js), **context)
-
-
-def render_sections(fit: Fit) -> dict[str, str]:
-    """Return the HTML of the parts of the page by their names."""
-    shares = corruption(fit)
-    numbers = diagnose(fit)
-    context: dict[str, Any] = {
-        "fit": fit,
-        "percent": percent,
-        "lines": words.summary(fit, shares),
-        "cell_map": draw_figures(fit, None, only=CELL_PLOTS),
-        "browser": picture_browser(fit, shares),
-        "samples": words.worst_samples(fit, shares),
-        "features": words.worst_features(fit, shares),
-        "figures": draw_figures(fit, numbers, leave=CELL_PLOTS),
-        "theory": words.theory(fit, numbers),
-        "about": {
-            "Parameters": words.table_of(_asked(fit)),
-            "Seconds": words.table_of(
-                {**fit.timings, "total": float(sum(fit.timings.values()))} if fit.timings else {}
-            ),
-            "Versions": words.table_of(fit.versions),
-        },
-    }
-    return {name: _templates().get_template(f"{name}.html").render(context) for name in SECTIONS}
+    cell_map, *figures = draw_figures(fit) if fit.cells is not None else (None, *draw_figures(fit))
+    timings = {**fit.timings, "total": float(sum(fit.timings.values()))} if fit.timings else {}
+    tables = {"Parameters": _asked(fit), "Seconds": timings, "Versions": fit.versions}
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            css=css,
+            js=js,
+            policy=_policy(css, js),
+            fit=fit,
+            percent=percent,
+            lines=words.summary(fit),
+            cell_map=cell_map,
+            browser=picture_browser(fit),
+            samples=words.worst_samples(fit),
+            features=words.worst_features(fit),
+            figures=figures,
+            about={name: words.table_of(values) for name, values in tables.items()},
+        )
+    )
 
 
 def write_report(path: str | os.PathLike, fit: Fit) -> Path:
