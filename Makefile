@@ -3,10 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint docs figures changelog package clean
+.PHONY: demo reproduce test test-gpu lint docs figures changelog package clean
 
 demo: $(VENV)/.demo-ready
 	$(BIN)/frpcag demo
+
+# The paper, cell by cell, where FRPCAG_DATA names the data sets; ARGS="times" runs one part, ARGS=--smoke a small version.
+reproduce: $(VENV)/.reproduce-ready
+	$(BIN)/python -m reproduction $(ARGS)
 
 # Neighbours stay in one process, which makes their shared fixtures once; idle processes take work over.
 test: $(VENV)/.test-ready

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-
-from frpcag.data.corrupt import block_occlusion, missing_pixels, salt_and_pepper
-from frpcag.data.datasets import load_dataset
+from reproduction.corrupt import block_occlusion, missing_pixels, salt_and_pepper
+from reproduction.datasets import load_dataset
 
 # The sets of the paper, on which choices are made; and others, on which they are checked.
 PAPER = ("yale", "orl", "usps", "coil20", "mfeat", "pie")

@@ -21,13 +21,13 @@ from time import perf_counter
 
 import numpy as np
 from machine import RESULTS
+from reproduction import block_occlusion, load_dataset, missing_pixels, salt_and_pepper
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.impute import KNNImputer
 
 from frpcag import RobustGraphCleaner
 from frpcag.baselines import RPCA
 from frpcag.cells.evenness import LEAST_FLAGS, LEAST_SHARE, MOST_BY_ROW, variation
-from frpcag.data import block_occlusion, load_dataset, missing_pixels, salt_and_pepper
 
 Array = np.ndarray
 

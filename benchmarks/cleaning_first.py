@@ -15,10 +15,10 @@ from time import process_time
 
 import numpy as np
 from machine import RESULTS
+from reproduction.evaluate.clustering import clustering_error
 
 from cells import corrupt, load
 from frpcag import FRPCAGClustering, RobustGraphCleaner
-from frpcag.evaluate.clustering import clustering_error
 
 FILE = RESULTS / "cleaning_first.jsonl"
 SETS = ("orl", "usps", "yale", "digits", "mnist", "coil20", "mfeat")

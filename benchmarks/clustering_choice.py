@@ -15,13 +15,13 @@ from time import perf_counter
 
 import numpy as np
 from machine import RESULTS
+from reproduction.evaluate.clustering import clustering_error
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from cells import OTHERS, cells
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
 from frpcag.estimators.clustering import WIDE
-from frpcag.evaluate.clustering import clustering_error
 from frpcag.graphs import graph_from_weights
 from frpcag.labels.spectral import spectral_embedding, unit_degrees
 

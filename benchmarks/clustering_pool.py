@@ -17,11 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from clustering_tables import made_tables, real_tables
 from machine import RESULTS
+from reproduction.evaluate.clustering import clustering_error
 from sklearn.metrics import adjusted_rand_score
 
 from cells import OTHERS, PAPER, corrupt, load
 from frpcag import FRPCAGClustering
-from frpcag.evaluate.clustering import clustering_error
 from frpcag.labels import cloud_of, label
 from frpcag.labels.choose import ON_POINTS, normalized_cut, unit_rows
 from frpcag.linalg.factorize import gram_svd

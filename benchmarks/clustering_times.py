@@ -14,10 +14,10 @@ from time import perf_counter, process_time
 
 import numpy as np
 from machine import RESULTS
+from reproduction.datasets import load_dataset
+from reproduction.evaluate.clustering import clustering_error
 
 from frpcag import FRPCAGClustering
-from frpcag.data.datasets import load_dataset
-from frpcag.evaluate.clustering import clustering_error
 
 SIZES = (2000, 20_000, 70_000)
 

@@ -33,7 +33,7 @@ SIDE = 8
 
 
 def mnist() -> tuple[np.ndarray, np.ndarray]:
-    from frpcag.data.datasets import load_dataset
+    from reproduction.datasets import load_dataset
 
     data = load_dataset("mnist")
     return data.X.astype(np.float32), data.y
@@ -67,8 +67,9 @@ def status(name: str) -> int:
 
 def clusters(kept: int | str, seed: int) -> dict:
     """Cluster MNIST from a sample; "all" takes the plain estimator."""
+    from reproduction.evaluate.clustering import clustering_error
+
     from frpcag import FRPCAG, FRPCAGClustering
-    from frpcag.evaluate.clustering import clustering_error
 
     X, y = mnist()
     FRPCAGClustering(10, compressive(400), random_state=0).fit(X[:1000])  # loads libraries and compiled kernels
@@ -84,8 +85,9 @@ def clusters(kept: int | str, seed: int) -> dict:
 
 def cleaning(kept: int | str, decoder: str) -> dict:
     """Clean MNIST with a tenth of its pixels wrong."""
+    from reproduction.corrupt import salt_and_pepper
+
     from frpcag import FRPCAG
-    from frpcag.data.corrupt import salt_and_pepper
 
     truth, _ = mnist()
     X = salt_and_pepper(truth, 0.1, random_state=np.random.RandomState([2016, 3]))[0].astype(np.float32)

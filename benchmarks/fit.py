@@ -21,8 +21,9 @@ PORT_UP_TO = 25000
 
 def child(kind: str, n: int) -> dict:
     """Fit the first ``n`` images and return times and peak memory."""
+    from reproduction.datasets import load_dataset
+
     from frpcag import FRPCAG
-    from frpcag.data.datasets import load_dataset
 
     X = load_dataset("mnist").X[:n].astype(np.float32)
     if kind == "port":

@@ -17,10 +17,10 @@ from time import perf_counter
 
 import numpy as np
 from machine import RESULTS
+from reproduction.evaluate.clustering import clustering_error
 
 from cells import cells
 from frpcag import FRPCAG, FRPCAGClustering
-from frpcag.evaluate.clustering import clustering_error
 
 FILE = RESULTS / "gamma_grid.jsonl"
 UNITS = np.geomspace(0.05, 5, 10)

@@ -17,12 +17,12 @@ from time import perf_counter
 import numpy as np
 import torch
 from machine import best_of, write_result
+from reproduction.datasets import load_dataset
 
 from frpcag import FRPCAG, build_graph
 from frpcag.backends import select_backend
 from frpcag.backends.torch import backend as torch_backend
 from frpcag.backends.torch.backend import TensorProblem, TorchBackend
-from frpcag.data.datasets import load_dataset
 from frpcag.engines.torch import fit_bytes, tensor_gamma
 from frpcag.graphs.torch.neighbors import approximate_neighbors, exact_neighbors
 from frpcag.problem import Certificate, Problem

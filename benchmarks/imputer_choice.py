@@ -12,13 +12,13 @@ from itertools import product
 
 import numpy as np
 from machine import write_result
+from reproduction import list_datasets
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer
 
 from cells import load
 from frpcag import FRPCAG, FRPCAGCV, RobustGraphImputer
-from frpcag.data import list_datasets
 
 TABLES = {"cancer": load_breast_cancer, "wine": load_wine, "diabetes": load_diabetes, "digits": load_digits}
 IMAGES = ("orl", "usps", "mfeat", "coil20")

@@ -12,9 +12,9 @@ filled    missing entries as their feature's mean
 from __future__ import annotations
 
 import numpy as np
+from reproduction.corrupt import block_occlusion, missing_pixels
 
 from cells import OTHERS, PAPER, load
-from frpcag.data.corrupt import block_occlusion, missing_pixels
 
 K = 10
 SHARES = (0.2, 0.4, 0.6, 0.8)

@@ -19,11 +19,11 @@ from time import process_time
 
 import numpy as np
 from machine import RESULTS
+from reproduction.corrupt import block_occlusion, missing_pixels, salt_and_pepper
+from reproduction.evaluate import clustering_error
 
 from cells import load
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
-from frpcag.data.corrupt import block_occlusion, missing_pixels, salt_and_pepper
-from frpcag.evaluate import clustering_error
 from frpcag.graphs.metric import METRICS
 from frpcag.graphs.metric_choice import find_metric, prediction_errors
 from frpcag.graphs.neighbors import approximate_neighbors, exact_neighbors, query_neighbors

@@ -16,13 +16,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from clustering_choice import error
 from machine import write_result
+from reproduction.corrupt import missing_pixels
+from reproduction.evaluate.clustering import clustering_error
 from sklearn.decomposition import PCA
 from sklearn.impute import KNNImputer, SimpleImputer
 
 from cells import load
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
-from frpcag.data.corrupt import missing_pixels
-from frpcag.evaluate.clustering import clustering_error
 from frpcag.labels import spectral_embedding
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)

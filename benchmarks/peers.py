@@ -19,11 +19,11 @@ from contest.measure import NOT_INSTALLED, forget_records, run_task
 from contest.tables import render_peers, table
 from contest.tasks import TASKS
 from machine import RESULTS
+from reproduction.paper import read_records, write_results
+from reproduction.paper.run import RECORDS
 from rich.console import Console
 from rich.table import Table
 
-from frpcag.paper import read_records, write_results
-from frpcag.paper.run import RECORDS
 from frpcag.runtime.threads import count_threads
 
 FOLDER, QUICK_FOLDER, PAGE = RESULTS / "peers", Path("peers-quick"), RESULTS / "peers.md"

@@ -14,10 +14,10 @@ import sys
 import numpy as np
 from machine import best_of, triad_bandwidth, write_result
 from port import naive_step
+from reproduction.datasets import load_dataset
 
 from frpcag import Problem, build_graph
 from frpcag.backends import select_backend
-from frpcag.data.datasets import load_dataset
 from frpcag.engines.gammas import scale_free_gamma
 from frpcag.runtime.threads import count_threads
 from frpcag.solvers.step_size import lipschitz

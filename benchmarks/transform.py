@@ -26,6 +26,7 @@ from time import perf_counter
 
 import numpy as np
 from machine import RESULTS, write_result
+from reproduction.corrupt import block_occlusion, missing_pixels, salt_and_pepper
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import pairwise_distances_argmin
@@ -34,7 +35,6 @@ from sklearn.preprocessing import StandardScaler
 
 from cells import load
 from frpcag import FRPCAG
-from frpcag.data.corrupt import block_occlusion, missing_pixels, salt_and_pepper
 
 SETS = (("orl", 300, 100), ("yale", 120, 45), ("usps", 1200, 300), ("coil20", 1140, 300), ("mfeat", 1200, 300))
 CORRUPTIONS = {

@@ -34,9 +34,9 @@ from time import perf_counter, process_time
 
 import numpy as np
 from machine import RESULTS, write_result
+from reproduction.evaluate.foreground import best_threshold, mask_scores
 
 from frpcag import BackgroundSeparator
-from frpcag.evaluate.foreground import best_threshold, mask_scores
 from frpcag.video import masks, similar_frames
 
 CLIPS = ("hall", "lobby", "escalator", "mall", "hallmonitor", "ibmtest2", "bootstrap", "highway")

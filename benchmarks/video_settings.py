@@ -23,9 +23,9 @@ from functools import partial
 
 import numpy as np
 from machine import RESULTS, write_result
+from reproduction.evaluate.foreground import best_threshold, mask_scores
 
 from frpcag import BackgroundSeparator
-from frpcag.evaluate.foreground import best_threshold, mask_scores
 from frpcag.video import ghosts, masks, moving, separator, similar_frames
 from video import CLIPS, METHODS, at_levels, held_out, kept, load, score_of, some
 

@@ -14,16 +14,16 @@ from collections.abc import Iterator
 
 import numpy as np
 from machine import RESULTS
+from reproduction.evaluate.clustering import clustering_error
+from reproduction.paper.grid import load_set
 from sklearn.cluster import KMeans
 
 from cells import CORRUPTIONS, cells, corrupt
 from frpcag import FRPCAG, build_graph
 from frpcag.estimators.clustering import CLUSTER_NEIGHBORS, RAW_SHARE
-from frpcag.evaluate.clustering import clustering_error
 from frpcag.graphs import graph_from_weights
 from frpcag.labels.spectral import spectral_embedding, unit_degrees
 from frpcag.linalg.factorize import gram_svd
-from frpcag.paper.grid import load_set
 
 FILE = RESULTS / "whitening_choice.jsonl"
 

@@ -18,12 +18,12 @@ import warnings
 
 import numpy as np
 from machine import RESULTS
+from reproduction.corrupt import missing_pixels
+from reproduction.evaluate.clustering import clustering_error
+from reproduction.paper.grid import load_set
 
 from frpcag import FRPCAGClustering
 from frpcag.cells.feature_graphs import grid_weights
-from frpcag.data.corrupt import missing_pixels
-from frpcag.evaluate.clustering import clustering_error
-from frpcag.paper.grid import load_set
 
 FILE = RESULTS / "zeros_or_nan.jsonl"
 SETS, SHARES, DRAWS = ("mnist", "usps", "pie"), (0.1, 0.2, 0.4), range(3)

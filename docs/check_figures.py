@@ -42,7 +42,7 @@ PAGES = (
 )
 # Pages with tables that scripts write, and where these tables are.
 GENERATED = {"results/RESULTS.md": "results/*/*.md", "results/peers.md": "results/peers/*.md"}
-# Pages that `frpcag reproduce` and the fuzzer write whole.
+# Pages that `make reproduce` and the fuzzer write whole.
 WRITTEN = ("results/faults.md", "results/fuzz.md")
 # Pages with tables of one record: the values of each row, by its first cells; None is not in the record.
 TABLES = {"docs/video.md": figure_sources.video_rows, "docs/scaling.md": figure_sources.scaling_rows}

@@ -11,9 +11,9 @@ is stuck for a while. On two days the loggers were restarted, and a tenth of all
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction.evaluate import outlier_scores
 
 from frpcag import FRPCAG
-from frpcag.evaluate import outlier_scores
 from frpcag.insight import outlier_shares
 from frpcag.plots import plot_outlier_map, plot_outlier_shares
 

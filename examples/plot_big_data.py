@@ -11,10 +11,10 @@ that of NumPy, except for neighbours in other blocks that the search misses. Thi
 import dask.array as da
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction.evaluate import relative_error
 
 from frpcag import FRPCAG
 from frpcag.data import make_low_rank_on_graphs
-from frpcag.evaluate import relative_error
 from frpcag.plots import plot_embedding
 
 X, clean, labels = make_low_rank_on_graphs(

@@ -12,10 +12,10 @@ Shahid et al. (2016) stop when the iterates hardly change. We run their algorith
 import warnings
 
 import matplotlib.pyplot as plt
+from reproduction import load_dataset, salt_and_pepper
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import Problem, build_graph, solve
-from frpcag.data import load_dataset, salt_and_pepper
 from frpcag.engines.gammas import scale_free_gamma
 
 X, _ = salt_and_pepper(load_dataset("digits").X[:800].astype(float), 0.25, random_state=0)

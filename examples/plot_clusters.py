@@ -12,11 +12,11 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset, salt_and_pepper
+from reproduction.evaluate import clustering_error
 from sklearn.cluster import KMeans, SpectralClustering
 
 from frpcag import FRPCAGClustering
-from frpcag.data import load_dataset, salt_and_pepper
-from frpcag.evaluate import clustering_error
 from frpcag.plots import plot_embedding
 
 digits = load_dataset("digits")

@@ -12,11 +12,11 @@ network), or the same people as ``orl`` in the folder of ``FRPCAG_DATA``. Withou
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import list_datasets, load_dataset
 from sklearn.datasets import fetch_olivetti_faces
 
 from frpcag import RobustGraphCleaner
 from frpcag.baselines import RPCA
-from frpcag.data import list_datasets, load_dataset
 from frpcag.plots import plot_image_grid
 
 

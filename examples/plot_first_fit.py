@@ -8,11 +8,11 @@ not know which pixels are wrong, and it never sees a clean digit.
 """
 
 import matplotlib.pyplot as plt
+from reproduction import load_dataset, salt_and_pepper
+from reproduction.evaluate import outlier_scores, relative_error
 from sklearn.decomposition import PCA
 
 from frpcag import FRPCAG
-from frpcag.data import load_dataset, salt_and_pepper
-from frpcag.evaluate import outlier_scores, relative_error
 from frpcag.plots import plot_image_grid
 
 digits = load_dataset("digits")  # 1797 images of 8 x 8 pixels, from scikit-learn

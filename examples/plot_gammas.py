@@ -10,10 +10,10 @@ gammas, starts each solve from the solution of its neighbour, and certifies ever
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset, salt_and_pepper
+from reproduction.evaluate import relative_error
 
 from frpcag import FRPCAG, FRPCAGCV, regularization_path
-from frpcag.data import load_dataset, salt_and_pepper
-from frpcag.evaluate import relative_error
 from frpcag.plots import plot_gamma_grid, plot_image_grid
 
 clean = load_dataset("digits").X[:600]

@@ -11,11 +11,11 @@ we compare :class:`~frpcag.RobustGraphImputer` with scikit-learn's imputers.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset, salt_and_pepper
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from frpcag import RobustGraphImputer
-from frpcag.data import load_dataset, salt_and_pepper
 from frpcag.plots import plot_image_grid
 
 clean = load_dataset("digits").X[:400].astype(float)

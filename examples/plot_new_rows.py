@@ -9,11 +9,11 @@ training rows stay fixed. PCA projects every error along with the row.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import block_occlusion, load_dataset, missing_pixels, salt_and_pepper
+from reproduction.evaluate import relative_error
 from sklearn.decomposition import PCA
 
 from frpcag import FRPCAG
-from frpcag.data import block_occlusion, load_dataset, missing_pixels, salt_and_pepper
-from frpcag.evaluate import relative_error
 from frpcag.plots import plot_image_grid
 
 digits = load_dataset("digits")

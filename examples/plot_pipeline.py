@@ -10,6 +10,7 @@ first.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset, missing_pixels, salt_and_pepper
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -18,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from frpcag import FRPCAG
-from frpcag.data import load_dataset, missing_pixels, salt_and_pepper
 from frpcag.plots import plot_embedding
 
 digits = load_dataset("digits")

@@ -9,10 +9,10 @@ links each frame to similar frames, so dark frames learn from dark frames.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction.evaluate import mask_scores
 from scipy.ndimage import gaussian_filter
 
 from frpcag import BackgroundSeparator
-from frpcag.evaluate import mask_scores
 from frpcag.plots import plot_contact_sheet
 
 rng = np.random.default_rng(1)

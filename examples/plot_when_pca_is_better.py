@@ -15,12 +15,12 @@ Three models on two kinds of data, with more and more gross errors:
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction.evaluate import relative_error
 from sklearn.decomposition import PCA
 
 from frpcag import FRPCAG, build_graph
 from frpcag.baselines import RPCA
 from frpcag.engines.gammas import scale_free_gamma
-from frpcag.evaluate import relative_error
 
 rng = np.random.default_rng(0)
 n, p, noise = 600, 60, 0.3

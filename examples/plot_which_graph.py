@@ -9,11 +9,11 @@ distance to the truth.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset, salt_and_pepper
+from reproduction.evaluate import relative_error
 from sklearn.neighbors import KNeighborsTransformer
 
 from frpcag import FRPCAG, build_graph
-from frpcag.data import load_dataset, salt_and_pepper
-from frpcag.evaluate import relative_error
 from frpcag.insight import neighbor_recall
 
 digits = load_dataset("digits")

@@ -12,10 +12,10 @@ summer days are many and alike, so their degrees differ.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset
+from reproduction.evaluate import clustering_error
 
 from frpcag import FRPCAG, FRPCAGClustering
-from frpcag.data import load_dataset
-from frpcag.evaluate import clustering_error
 
 rng = np.random.default_rng(0)
 hours = np.arange(24)

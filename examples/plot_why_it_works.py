@@ -9,9 +9,9 @@ and the graph terms damp high frequencies. :mod:`frpcag.insight` measures this, 
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset, salt_and_pepper
 
 from frpcag import FRPCAG, build_graph
-from frpcag.data import load_dataset, salt_and_pepper
 from frpcag.insight import alignment_ratio, frequency_energy, graph_basis, graph_covariance
 from frpcag.plots import plot_frequency_energy, plot_graph_covariance, plot_singular_values
 

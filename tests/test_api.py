@@ -16,7 +16,6 @@ PUBLIC = (
     "frpcag.data",
     "frpcag.solvers",
     "frpcag.baselines",
-    "frpcag.evaluate",
     "frpcag.insight",
     "frpcag.plots",
 )

@@ -22,7 +22,7 @@ NOT_RUN = {
     "video.md": "a video file",
 }
 # Packages whose ``__all__`` is public.
-ROOMS = ("anndata", "graphs", "data", "solvers", "baselines", "evaluate", "insight", "plots", "paper")
+ROOMS = ("anndata", "graphs", "data", "solvers", "baselines", "insight", "plots")
 
 
 def snippets(path):

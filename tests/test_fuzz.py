@@ -8,6 +8,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction import missing_pixels
+from reproduction.evaluate import clustering_scores, outlier_scores, relative_error
+from reproduction.evaluate.foreground import mask_scores
 from typer.testing import CliRunner
 
 from frpcag import (
@@ -21,9 +24,6 @@ from frpcag import (
     solve,
 )
 from frpcag.cli.main import app
-from frpcag.data import missing_pixels
-from frpcag.evaluate import clustering_scores, outlier_scores, relative_error
-from frpcag.evaluate.foreground import mask_scores
 from frpcag.linalg.factorize import gram_svd
 from frpcag.solvers.stopping import CertificateWarning
 from support.fuzz_arrays import KINDS, low_rank

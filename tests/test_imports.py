@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 # Distributions whose module has another name.
 MODULES = {"scikit-learn": "sklearn", "faiss-cpu": "faiss", "umap-learn": "umap", "pillow": "PIL"}
 # Extras for those who work on the library; the others are for those who use it.
-WORKSHOP = {"benchmarks", "test", "docs", "lint", "package", "dev"}
+WORKSHOP = {"reproduce", "benchmarks", "test", "docs", "lint", "package", "dev"}
 
 
 def loaded_by(code, *names):
@@ -58,7 +58,7 @@ def test_a_model_loads_no_plots_no_compiler_and_no_optional_library():
 @pytest.mark.parametrize("words", [["--version"], ["--help"], []])
 def test_version_and_help_load_no_command(words):
     code = f"from frpcag.cli.main import app\napp({words!r}, standalone_mode=False)"
-    commands = [f"frpcag.cli.{name}" for name in ("fit", "info", "reproduce", "runs")]
+    commands = [f"frpcag.cli.{name}" for name in ("fit", "info", "runs")]
     assert loaded_by(code, "numpy", "scipy", "sklearn", "numba", *commands) == []
 
 

@@ -16,7 +16,6 @@ ALLOWED = {
     "problem": set(),
     "linalg": set(),
     "data": set(),
-    "evaluate": set(),
     "plots": set(),
     "graphs": {"linalg"},
     "backends": {"problem", "linalg"},
@@ -30,8 +29,6 @@ ALLOWED = {
     "anndata": {"graphs", "estimators"},
     "video": {"graphs", "problem", "solvers", "estimators"},
     "baselines": {"data", "graphs", "linalg"},
-    "paper": {"data", "graphs", "problem", "solvers", "linalg", "labels"}
-    | {"estimators", "video", "baselines", "evaluate", "insight", "plots"},
     "report": {"insight", "plots", "linalg", "engines"},
 }
 # The command line calls what it likes, but a command knows no other command, and what they share knows none.

@@ -4,13 +4,13 @@ import os
 
 import numpy as np
 import pytest
+from reproduction.corrupt import block_occlusion, missing_pixels
+from reproduction.datasets import load_dataset
+from reproduction.evaluate.clustering import clustering_error
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from frpcag import FRPCAG, FRPCAGClustering, Problem
-from frpcag.data.corrupt import block_occlusion, missing_pixels
-from frpcag.data.datasets import load_dataset
-from frpcag.evaluate.clustering import clustering_error
 from frpcag.problem import certificate
 
 pytestmark = [

@@ -18,10 +18,11 @@ from statistics import mean, median
 from time import perf_counter
 from typing import Any
 
+from reproduction.paper.run import RECORDS, cell_key, end_with_parent, read_records, store_record
+
 from contest.contenders import QUICK, REPEATS, Contender, Timed
 from contest.tasks import Task, shrink
 from frpcag import __version__
-from frpcag.paper.run import RECORDS, cell_key, end_with_parent, read_records, store_record
 from frpcag.runtime.atomic import atomic_file
 
 SETUP_LIMIT = 300.0  # seconds for imports, data, compilation and what a contender prepares

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from reproduction.paper.figures import NONE, markdown_table, new_figure, save
+from reproduction.paper.run import read_records
+
 from contest.measure import OK, OVER
 from contest.tasks import TASKS, Task
-from frpcag.paper.figures import NONE, markdown_table, new_figure, save
-from frpcag.paper.run import read_records
 from frpcag.runtime.atomic import atomic_file
 
 # One colour and marker for each contender in every figure; those of one family never share a task.

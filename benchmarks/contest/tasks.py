@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from reproduction import block_occlusion, list_datasets, load_dataset, missing_pixels, salt_and_pepper
+from reproduction.evaluate import clustering_scores, relative_error
 
 from contest.contenders import (
     CLEANERS,
@@ -18,16 +20,8 @@ from contest.contenders import (
     Contender,
     Given,
 )
-from frpcag.data import (
-    block_occlusion,
-    list_datasets,
-    load_dataset,
-    make_low_rank_on_graphs,
-    missing_pixels,
-    salt_and_pepper,
-)
+from frpcag.data import make_low_rank_on_graphs
 from frpcag.engines.gammas import scale_free_gamma
-from frpcag.evaluate import clustering_scores, relative_error
 from frpcag.graphs import build_graph
 from frpcag.problem import Problem, certificate
 

@@ -19,10 +19,10 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from reproduction import load_dataset
 
 from frpcag import RobustGraphCleaner
 from frpcag.baselines import RPCA
-from frpcag.data import load_dataset
 
 SHARE, SIZE, SEED = 0.05, 5.0, 5
 RESULTS = Path(__file__).resolve().parents[2] / "results"

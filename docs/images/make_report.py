@@ -21,10 +21,11 @@ sys.path[:0] = [str(HERE.parents[1] / "tests"), str(HERE.parents[1] / "benchmark
 
 def pictures() -> None:
     """Save screenshots of the reports of digits, faces and a video."""
+    from reproduction import load_dataset
+    from reproduction.corrupt import block_occlusion
+
     from frpcag import FRPCAG
     from frpcag.cli.main import app
-    from frpcag.data import load_dataset
-    from frpcag.data.corrupt import block_occlusion
     from support.browser import Browser
 
     folder = Path(tempfile.mkdtemp())
@@ -64,8 +65,9 @@ def pictures() -> None:
 
 def alignment() -> None:
     """Compute s_r of USPS for each Laplacian and sigma rule."""
+    from reproduction import load_dataset
+
     from frpcag import build_graph
-    from frpcag.data import load_dataset
     from frpcag.insight import alignment_ratio, graph_basis, graph_covariance
 
     data = load_dataset("usps")

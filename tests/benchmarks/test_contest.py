@@ -13,9 +13,9 @@ from contest.measure import measure, run_task
 from contest.tables import by_setting, render_peers, summary, table
 from contest.tasks import TASKS, Task, best_rank, corrupt, score_recovery, shrink
 from numpy.testing import assert_allclose, assert_array_equal
+from reproduction.paper.run import RECORDS, read_records
 from sklearn.decomposition import PCA
 
-from frpcag.paper.run import RECORDS, read_records
 from frpcag.problem import objective
 from support.oracles import random_problem
 

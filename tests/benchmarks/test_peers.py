@@ -6,8 +6,7 @@ import peers as door
 import pytest
 from contest import measure
 from contest.tasks import TASKS
-
-from frpcag.paper.run import RECORDS
+from reproduction.paper.run import RECORDS
 
 
 def found(task, cell, **_):

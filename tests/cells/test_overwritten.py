@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from reproduction.corrupt import block_occlusion
 
 from frpcag.cells.overwritten import find_overwriting, judged_rows, without_overwritten
-from frpcag.data.corrupt import block_occlusion
 
 SHAPE = (12, 12)
 

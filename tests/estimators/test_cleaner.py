@@ -8,12 +8,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction import block_occlusion, list_datasets, load_dataset, missing_pixels, salt_and_pepper
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import FRPCAG, RobustGraphCleaner
-from frpcag.data import block_occlusion, list_datasets, load_dataset, missing_pixels, salt_and_pepper
 from frpcag.estimators.cell_rounds import CellRounds
 
 

@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from reproduction.corrupt import block_occlusion, missing_pixels
+from reproduction.evaluate.clustering import clustering_error
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
@@ -11,11 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
 
 from frpcag import FRPCAG, FRPCAGClustering
-from frpcag.data.corrupt import block_occlusion, missing_pixels
 from frpcag.estimators import block_labels
 from frpcag.estimators.cluster_inputs import has_mixed_units
 from frpcag.estimators.clustering import ASSIGNMENTS
-from frpcag.evaluate.clustering import clustering_error
 
 
 def corrupted_digits(n=600):

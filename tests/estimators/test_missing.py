@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from reproduction.evaluate.clustering import clustering_error
 
 from frpcag import FRPCAG, FRPCAGClustering, Problem, solve
 from frpcag.data.preprocess import center_and_scale
 from frpcag.engines.gammas import scale_free_gamma
-from frpcag.evaluate.clustering import clustering_error
 from frpcag.problem import certificate
 
 

@@ -5,9 +5,9 @@ import os
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from reproduction.datasets import load_dataset
 
 from frpcag import build_graph
-from frpcag.data.datasets import load_dataset
 from frpcag.insight import alignment_ratio, graph_basis, graph_covariance, shape_interaction, vector_alignment
 from support.oracles import random_laplacian
 

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from reproduction import block_occlusion, missing_pixels, salt_and_pepper
+from reproduction.evaluate import clustering_error, clustering_scores, outlier_scores, relative_error
+from reproduction.evaluate.foreground import best_threshold, mask_scores
 
 from frpcag import (
     FRPCAG,
@@ -28,9 +31,6 @@ from frpcag import (
     regularization_path,
     solve,
 )
-from frpcag.data import block_occlusion, missing_pixels, salt_and_pepper
-from frpcag.evaluate import clustering_error, clustering_scores, outlier_scores, relative_error
-from frpcag.evaluate.foreground import best_threshold, mask_scores
 from support import fuzz_cli, fuzz_params
 from support.fuzz_arrays import KINDS, dense, fingerprint, low_rank, make
 from support.fuzz_oracles import (

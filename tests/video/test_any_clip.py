@@ -4,10 +4,10 @@ import struct
 
 import numpy as np
 import pytest
+from reproduction.evaluate.foreground import mask_scores
 from scipy.ndimage import gaussian_filter
 
 from frpcag import BackgroundSeparator
-from frpcag.evaluate.foreground import mask_scores
 from frpcag.video.encode import video_writer
 from frpcag.video.frames import FrameSource, read_frames
 

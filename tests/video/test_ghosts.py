@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from reproduction.evaluate.foreground import mask_scores
 from scipy.ndimage import gaussian_filter
 
 from frpcag import BackgroundSeparator
-from frpcag.evaluate.foreground import mask_scores
 from frpcag.video.ghosts import find_free_places, free_first
 from frpcag.video.masks import foreground_score
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from reproduction.evaluate.foreground import mask_scores
 
 from frpcag import BackgroundSeparator
-from frpcag.evaluate.foreground import mask_scores
 from frpcag.video.moving import explain, typical_size
 
 

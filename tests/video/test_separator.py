@@ -4,12 +4,12 @@ import os
 
 import numpy as np
 import pytest
+from reproduction.evaluate.foreground import mask_scores
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from frpcag import BackgroundSeparator
-from frpcag.evaluate.foreground import mask_scores
 from frpcag.video.masks import foreground_score
 from frpcag.video.similar_frames import nearest_frames, noise_map, shrink
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 from benchopt import BaseDataset
+from reproduction import salt_and_pepper
 from sklearn.datasets import load_digits
-
-from frpcag.data import salt_and_pepper
 
 
 class Dataset(BaseDataset):

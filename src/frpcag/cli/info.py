@@ -14,8 +14,6 @@ from rich.table import Table
 from frpcag.backends import BACKENDS
 from frpcag.cli import options
 from frpcag.cli.runs import library_versions, print_json
-from frpcag.data import list_datasets
-from frpcag.data.datasets import DATA_VARIABLE
 from frpcag.runtime.threads import count_threads
 
 EXTRAS = {
@@ -26,12 +24,11 @@ EXTRAS = {
     "anndata": ("anndata",),
     "gpu": ("torch", "triton"),
     "dask": ("dask", "distributed", "zarr", "fsspec"),
-    "reproduce": ("umap",),
 }
 
 
 def info(as_json: options.Json = False) -> None:
-    """Show versions, cores, backends, the cache of compiled code, data sets and extras."""
+    """Show versions, cores, backends, the cache of compiled code and extras."""
     record = _record()
     if as_json:
         print_json(record)
@@ -50,8 +47,6 @@ def info(as_json: options.Json = False) -> None:
     else:
         words = f"{cache['folder']} ({'writable' if cache['writable'] else 'not writable; set NUMBA_CACHE_DIR'})"
     table.add_row("compiled code", words)
-    table.add_row(DATA_VARIABLE, record["data_folder"] or "not set")
-    table.add_row("data sets", ", ".join(record["datasets"]))
     for extra, found in record["extras"].items():
         table.add_row(f"frpcag[{extra}]", ", ".join(_yes_no(found, "not installed")))
     Console(highlight=False, markup=False).print(table)
@@ -64,8 +59,6 @@ def _record() -> dict[str, Any]:
         "cores": count_threads(None),
         "backends": {name: name == "numpy" or find_spec(name) is not None for name in BACKENDS},
         "numba_cache": _numba_cache(),
-        "data_folder": os.environ.get(DATA_VARIABLE) or None,
-        "datasets": list_datasets(),
         "extras": {extra: {name: find_spec(name) is not None for name in names} for extra, names in EXTRAS.items()},
     }
 

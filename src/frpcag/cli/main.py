@@ -25,8 +25,7 @@ COMMANDS = {
     "clean": "Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.",
     "demo": "Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools.",
     "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",
-    "info": "Show versions, cores, backends, the cache of compiled code, data sets and extras.",
-    "reproduce": "Run the paper's experiments and compare our figures with the printed ones.",
+    "info": "Show versions, cores, backends, the cache of compiled code and extras.",
     "video": "Separate the background of a fixed camera from what moves: background, foreground and mask videos.",
 }
 DEBUG = "--debug"

@@ -35,7 +35,7 @@ def draw_figures(fit: Fit) -> list[Picture]:
     import matplotlib
 
     matplotlib.use("Agg")
-    return [Picture(*words, _image(draw)) for *words, draw in _plans(fit)]
+    return [Picture(name, title, caption, _image(draw)) for name, title, caption, draw in _plans(fit)]
 
 
 def _plans(fit: Fit) -> Iterator[tuple[str, str, str, Callable[[], Any]]]:
