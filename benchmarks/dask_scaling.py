@@ -4,7 +4,6 @@ Run with FRPCAG_DATA set::
 
     python benchmarks/dask_scaling.py run ROWS WORKERS [LIMIT]   one fit of patches; LIMIT as in "1.6GB", per worker
     python benchmarks/dask_scaling.py kill ROWS WORKERS [LIMIT]  the same, with a worker killed in mid-solve
-    python benchmarks/dask_scaling.py gpu ROWS WORKERS           steps in PyTorch on the GPU that all workers share
     python benchmarks/dask_scaling.py tiny ROWS WORKERS          blocks of 500 rows: a step is all tasks
     python benchmarks/dask_scaling.py plain ROWS THREADS         the plain Numba backend, graph and solve
     python benchmarks/dask_scaling.py model                      fit the cost model to all runs recorded, read it out
@@ -95,13 +94,11 @@ def block_fit(n_rows: int, n_workers: int, limit: str | None, *, mode: str) -> d
             warm = as_row_chunks(
                 np.load(path, mmap_mode="r")[:: n_rows // WARM_ROWS or 1].copy(), chunk_rows=WARM_ROWS // 2
             )
-            FRPCAG(backend=DaskBackend(kernels="torch" if mode == "gpu" else "numba"), **WARM).fit(warm)
+            FRPCAG(backend=DaskBackend(), **WARM).fit(warm)
             start, used, busy = perf_counter(), cpu_seconds(client), machine_cpu_seconds()
             # Only the fit that loses a worker saves its iterates, and only it looks at every step.
             kill = mode == "kill"
-            backend = DaskBackend(
-                checkpoint=f"{folder}/checkpoint" if kill else None, kernels="torch" if mode == "gpu" else "numba"
-            )
+            backend = DaskBackend(checkpoint=f"{folder}/checkpoint" if kill else None)
             search = "approximate" if mode == "tiny" else "auto"
             model = FRPCAG(backend=backend, sample_graph=search, random_state=0, callback=watch if kill else None).fit(
                 dx

@@ -1,7 +1,6 @@
 """Facts about row blocks: input, cells, halo, sums. In this process; tests/test_dask.py has the cluster."""
 
 import logging
-import pickle
 import sys
 from itertools import pairwise
 
@@ -132,16 +131,6 @@ def test_rows_that_are_all_equal_are_spread_over_the_blocks_and_have_neighbours(
     layout, _, graph = cut_in([300] * 8, np.ones((2400, 3), np.float32))
     assert max(layout.sizes) <= 1.5 * min(layout.sizes)
     assert min(np.diff(part.rows.indptr).min() for part in graph.parts) > 7
-
-
-def test_a_search_in_pytorch_finds_the_neighbours_of_lists():
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    X = points(2400)
-    (layout, ids, graph), (_, _, lists) = (cut_in([1000, 1400], X, kernels=kernels) for kernels in ("torch", "numba"))
-    assert graph.recall == 1.0
-    wanted = build_graph(X, n_neighbors=7, method="exact")
-    assert_allclose(whole_laplacian(layout, ids, graph), wanted.laplacian.toarray(), atol=1e-4)
-    assert_allclose(graph.n_edges, lists.n_edges, rtol=0.01)
 
 
 def test_blocks_are_cut_between_clusters():
@@ -282,6 +271,8 @@ BAD = [
     ),
     (da.from_array(X, chunks=(3, 4)), {"feature_graph": sp.eye_array(3)}, "3 nodes but X has 4"),
     (da.from_array(X, chunks=(3, 4)), {"sample_graph": "pynndescent"}, "sample_graph='pynndescent' is not done"),
+    (da.from_array(X, chunks=(3, 4)), {"n_refine": 2}, "n_refine=2 is not done by backend='dask'.*pass n_refine=0"),
+    (da.zeros((3, 16_385), chunks=(3, -1)), {}, "n_features=16385; backend='dask' takes at most 16384.*fewer features"),
     (da.from_array(X, chunks=(3, 4)), {"tol": -1.0}, "tol=-1.0"),
     (da.from_array(X, chunks=(3, 4)), {"gamma1": -1.0}, "gamma1=-1.0"),
     (da.from_array(X, chunks=(3, 4)), {"backend": "numba"}, "backend='numba' does not take Dask arrays"),
@@ -393,73 +384,11 @@ def test_importing_the_backend_does_not_import_dask():
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
-def test_blocks_in_pytorch_take_the_steps_of_the_reference(loss, missing):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    problem = random_problem(3, n=40, p=7, loss=loss, mask=missing or None)
-    blocks, reference = (
-        solve(problem, backend=backend, tol=0.0, callback=lambda progress: progress.n_iter == 25)
-        for backend in (DaskBackend(kernels="torch"), "numpy")
-    )
-    assert_allclose(blocks.U, reference.U, atol=1e-9)
-    assert_allclose(blocks.objective, reference.objective, rtol=1e-9)
-    assert_allclose(blocks.gap, reference.gap, atol=1e-8)
-
-
-def test_blocks_in_pytorch_go_on_from_a_checkpoint(tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    X, seen = points(), []
-    backend = DaskBackend(kernels="torch", checkpoint=str(tmp_path / "run"), every=5)
-
-    def interrupt(progress):
-        return progress.n_iter == 7
-
-    options = {"tol": 1e-5, "random_state": 0, "backend": backend}
-    FRPCAG(**options, callback=interrupt).fit(da.from_array(X, chunks=(100, -1)))
-    model = FRPCAG(**options, callback=lambda progress: seen.append(progress.n_iter))
-    model.fit(da.from_array(X, chunks=(100, -1)))
-    assert seen[0] == 6
-    whole = FRPCAG(tol=1e-5, random_state=0, backend=DaskBackend()).fit(da.from_array(X, chunks=(100, -1)))
-    assert_allclose(model.low_rank_.compute(), whole.low_rank_.compute(), atol=1e-3)
-
-
-def test_blocks_in_pytorch_travel_as_arrays_of_the_host():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from frpcag.backends.torch import blocks as torch_blocks
-
-    problem = random_problem(3, n=40, p=7, mask=0.2)
-    graph = localize(problem.L1, np.array([0, 40]), 0)
-    data = torch_blocks.join_rows([problem.X], [graph], (0, np.array([40]), np.array([0, 1])), 2.0, 0.1)
-    features = torch_blocks.feature_lists(problem.L2, 2.0, problem.X.dtype, 7, 0.1)
-    for value in (data, features):
-        assert not _tensors(value.__getstate__())
-        back = pickle.loads(pickle.dumps(value))
-        before, after = _tensors(vars(value)), _tensors(vars(back))
-        assert len(before) == len(after) > 0
-        assert all(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)) for a, b in zip(before, after, strict=True))
-
-
-def _tensors(value):
-    """Return all tensors in dictionaries and tuples."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return [value]
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    return [tensor for item in items for tensor in _tensors(item)]
-
-
 @pytest.mark.parametrize("center", [True, False])
 def test_neighbours_that_agree_get_no_weight_as_on_one_machine(center):
     X = np.repeat(points(p=1), 5, axis=1)  # five equal features
     blocks = FRPCAG(center=center, backend="dask").fit(da.from_array(X, chunks=(100, -1)))
     assert blocks.gamma2_ == FRPCAG(center=center).fit(X).gamma2_ == 0
-
-
-def test_unknown_kernels_are_refused():
-    with pytest.raises(ValueError, match="kernels='cupy' is unknown; choose 'auto', 'numba', 'torch'"):
-        DaskBackend(kernels="cupy")
 
 
 @pytest.mark.parametrize("laplacian", ["normalized", "combinatorial"])

@@ -18,6 +18,7 @@ from frpcag import DaskBackend
 from frpcag.backends import dask_parts
 from frpcag.backends.base import power_of_two
 from frpcag.backends.dask_parts import Gone, Numbers, PartLost, collect, place
+from frpcag.backends.numba import blocks
 from frpcag.linalg.row_blocks import localize
 from frpcag.problem import shrinkage
 from support.oracles import random_problem
@@ -46,9 +47,8 @@ def worker(monkeypatch):
     loop.close()
 
 
-def placed(problem, firsts, kernels="numba"):
+def placed(problem, firsts):
     """Cut a problem into blocks of some sizes, and deal them to parts."""
-    blocks = pytest.importorskip(f"frpcag.backends.{kernels}.blocks")
     bounds, firsts = np.concatenate([[0], np.cumsum(SIZES)]), np.array(firsts)
     graphs = [localize(problem.L1[a:b], bounds, j) for j, (a, b) in enumerate(pairwise(bounds))]
     rows = [problem.X[a:b] for a, b in pairwise(bounds)]
@@ -58,7 +58,6 @@ def placed(problem, firsts, kernels="numba"):
     numbers = Numbers(steps, (0, 1.0, -1.0, 1.0, np.ones(p)), p)
     return [
         place(
-            kernels,
             blocks.join_rows(rows[a:b], graphs[a:b], (i, np.array(SIZES), firsts), 2 * problem.gamma1, STEP),
             features, None, (run, i, 1, n_parts), numbers, 0, 5.0,
         )
@@ -74,12 +73,11 @@ def told(tokens, name, *arguments):
 
 
 @pytest.mark.parametrize("missing", [None, 0.2])
-@pytest.mark.parametrize("kernels", ["numba", "torch"])
-def test_steps_and_sums_are_the_same_bit_for_bit_in_any_number_of_parts(worker, kernels, missing):
+def test_steps_and_sums_are_the_same_bit_for_bit_in_any_number_of_parts(worker, missing):
     problem = random_problem(5, n=sum(SIZES), p=7, mask=missing)
     seen = []
     for firsts in ([0, 4], [0, 2, 4], [0, 1, 2, 3, 4]):
-        tokens = placed(problem, firsts, kernels)
+        tokens = placed(problem, firsts)
         (total, t, weights), *others = (said for _, said in told(tokens, "advance", 12, 1.0, True, None))
         assert all(np.array_equal(other[0], total) and other[1:] == (t, weights) for other in others)
         gap = [numbers for _, blocks in told(tokens, "gap") for block in blocks for part in block for numbers in part]
@@ -116,7 +114,7 @@ def test_a_part_lives_as_long_as_its_token_also_when_that_goes_to_disk(worker):
 
 def test_steps_that_an_interrupt_hid_from_the_client_are_counted():
     problem = random_problem(5, n=40, p=7)
-    backend = DaskBackend(kernels="numba")
+    backend = DaskBackend()
     state = backend.load(problem, step=STEP)
     backend.step(state, momentum=0.0)
     backend._call(state, "advance", (3, 1.0, True, None))  # the answer never came

@@ -77,17 +77,6 @@ def test_a_fit_in_chunks_equals_the_fit_on_one_machine(calm, chunks):
     assert isinstance(many.components_, np.ndarray)
 
 
-def test_blocks_in_pytorch_cross_between_workers(client):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    X = samples(missing=0.1)
-    numba, torch = (
-        FRPCAG(tol=TOL, random_state=0, backend=DaskBackend(kernels=kernels)).fit(chunked(X, (90, 150)))
-        for kernels in ("numba", "torch")
-    )
-    assert torch.n_iter_ == numba.n_iter_ > 5
-    assert_allclose(torch.low_rank_.compute(), numba.low_rank_.compute(), atol=1e-5)
-
-
 def test_missing_entries_in_one_chunk_are_predicted_and_certified_as_on_one_machine(client):
     X = samples(missing=0.3)
     graph = build_graph(X)

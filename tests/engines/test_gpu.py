@@ -114,22 +114,3 @@ def test_too_little_memory_is_refused_with_the_bytes_needed_and_free():
 
     with pytest.raises(MemoryError, match=r"needs 1,000,000,000,000,000 bytes of GPU memory, but [\d,]+ are free"):
         require_memory(10**15, torch.device("cuda"))
-
-
-@pytest.mark.dask
-@pytest.mark.filterwarnings("ignore")  # of distributed's own sockets and loops
-def test_row_blocks_run_on_the_gpus_of_the_workers_of_a_cluster():
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    import dask.array as da
-
-    from frpcag.backends.dask import DaskBackend
-
-    dx = da.from_array(faces(missing=0.05), chunks=(700, -1))
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-        on_gpu, on_cpu = (
-            FRPCAG(tol=1e-4, random_state=0, backend=DaskBackend(kernels=kernels)).fit(dx)
-            for kernels in ("auto", "numba")
-        )
-        assert on_gpu.n_iter_ == on_cpu.n_iter_
-        assert_allclose(on_gpu.low_rank_.compute(), on_cpu.low_rank_.compute(), atol=1e-4)

@@ -229,6 +229,7 @@ CASES["zeros"] = Case(lambda: np.zeros((N, P)), OPTIONS["given-adjacency"] | OPT
 REFUSES = [
     ("dask", "given-transformer", r"sample_graph=KNeighborsTransformer\(.*\) is not done by backend='dask'; "),
     ("dask", "objects", r"X has dtype object but must hold real numbers; convert it, "),
+    ("dask", ".*-refined", r"n_refine=1 is not done by backend='dask', which builds its graphs once; pass n_refine=0"),
 ]
 
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from glob import glob
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from operator import getitem
-from shutil import which
 from typing import Any
 from uuid import uuid4
 
@@ -18,11 +14,11 @@ import numpy as np
 from frpcag.backends.base import Backend, StepScalars, power_of_two
 from frpcag.backends.dask_parts import Numbers, PartLost, call_parts, call_parts_here, collect, place, where
 from frpcag.backends.dask_problem import BlockProblem, RowBlocks
+from frpcag.backends.numba.blocks import feature_lists, join_rows, own_rows
 from frpcag.problem import LOSSES, Array, Certificate, Sums, certified, shrinkage
 from frpcag.runtime.checkpoint import Checkpoint, Saved
-from frpcag.runtime.tasks import Cluster, Here, Layout, deal
+from frpcag.runtime.tasks import Here, Layout, deal
 
-_KERNELS = ("numba", "torch")
 # How often workers may die during the same steps.
 _ATTEMPTS = 5
 
@@ -33,7 +29,6 @@ class BlockState:
 
     problem: BlockProblem
     lam: float
-    kernels: str
     features: Any
     numbers: Numbers
     on_host: bool
@@ -75,8 +70,6 @@ class DaskBackend(Backend):
     output : str, optional
         Zarr store that ``low_rank_``, ``sparse_`` and ``embedding_`` are written to by `FRPCAG`; by default they are
         kept in the workers' memory.
-    kernels : {"auto", "numba", "torch"}, default="auto"
-        What computes the search and the steps of a block; "auto" takes PyTorch, on the GPU, where every worker has one.
     patience : float, default=300
         Seconds. If the cluster does nothing for so long while a fit waits for it, the fit ends with an error: without
         workers, with workers that their memory limits have paused, or with a scheduler that does not answer.
@@ -105,12 +98,9 @@ class DaskBackend(Backend):
         checkpoint: str | None = None,
         every: int = 20,
         output: str | None = None,
-        kernels: str = "auto",
         patience: float = 300.0,
         n_jobs: int | None = None,
     ) -> None:
-        if kernels not in ("auto", *_KERNELS):
-            raise ValueError(f"kernels={kernels!r} is unknown; choose 'auto', {', '.join(map(repr, _KERNELS))}.")
         if int(every) != every or every < 1:
             raise ValueError(f"every={every!r} must be an integer >= 1, the number of steps between checkpoints.")
         if not patience > 0:
@@ -119,12 +109,10 @@ class DaskBackend(Backend):
         self.every = int(every)
         self.patience = float(patience)
         self.output = output
-        self.kernels = kernels
         self.n_jobs = n_jobs
 
     def __repr__(self) -> str:
-        parts = f"checkpoint={self.checkpoint!r}, every={self.every}, output={self.output!r}, kernels={self.kernels!r}"
-        return f"DaskBackend({parts})"
+        return f"DaskBackend(checkpoint={self.checkpoint!r}, every={self.every}, output={self.output!r})"
 
     def load(self, problem: Any, *, step: float, U0: Any = None) -> BlockState:
         """Join the blocks of every worker where they live."""
@@ -132,7 +120,6 @@ class DaskBackend(Backend):
         if on_host:
             problem = BlockProblem.of(problem)
         layout, (_, p), dtype = problem.layout, problem.X.shape, problem.X.dtype
-        kernels = self.chosen_kernels(layout.cluster)
         lo, hi = problem.box or (0.0, 0.0)
         columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
         numbers = Numbers(
@@ -140,10 +127,10 @@ class DaskBackend(Backend):
             (LOSSES.index(problem.loss), problem.huber_delta, lo, hi, columns),
             p,
         )
-        features = layout.cluster.submit(_run, kernels, "feature_lists", problem.L2, 2 * problem.gamma2, dtype, p, step)
+        features = layout.cluster.submit(feature_lists, problem.L2, 2 * problem.gamma2, dtype, p, step)
         if on_host and U0 is not None:
             U0 = RowBlocks([np.asarray(U0[a:b], dtype) for a, b in pairwise(layout.bounds)], U0.shape, dtype)
-        state = BlockState(problem, step, kernels, features, numbers, on_host, np.zeros(0), [], U0)
+        state = BlockState(problem, step, features, numbers, on_host, np.zeros(0), [], U0)
         self._join(state, problem.X.parts)
         problem.X.parts.clear()  # the joined copies serve from here on
         return state
@@ -210,12 +197,6 @@ class DaskBackend(Backend):
         state.tokens = None  # the parts leave the workers
         return U
 
-    def chosen_kernels(self, cluster: Here | Cluster) -> str:
-        """Return what computes on the workers of a cluster, "numba" or "torch"."""
-        if self.kernels != "auto":
-            return self.kernels
-        return "torch" if all(cluster.on_each_worker(_has_gpu)) else "numba"
-
     def _join(self, state: BlockState, blocks: Sequence[Any]) -> None:
         """Join the blocks that have the same home."""
         problem, layout = state.problem, state.problem.layout
@@ -226,18 +207,17 @@ class DaskBackend(Backend):
         state.workers = layout.cluster.workers()
         runs = [slice(int(a), int(b)) for a, b in pairwise(state.firsts)]
         sizes = np.array(layout.sizes)
-        do, numbers = (state.kernels, "join_rows"), (2 * problem.gamma1, state.lam)
+        numbers = 2 * problem.gamma1, state.lam
         rows = [
-            (*do, list(blocks[run]), list(graphs[run]), (i, sizes, state.firsts), *numbers)
-            for i, run in enumerate(runs)
+            (list(blocks[run]), list(graphs[run]), (i, sizes, state.firsts), *numbers) for i, run in enumerate(runs)
         ]
-        state.data = layout.cluster.map(_run, rows, [layout.homes[run.start] for run in runs])
+        state.data = layout.cluster.map(join_rows, rows, [layout.homes[run.start] for run in runs])
 
     def _deal_again(self, state: BlockState) -> None:
         """Deal the blocks to the workers there are now."""
         layout, p = state.problem.layout, state.problem.X.shape[1]
         homes = [layout.homes[first] for first in state.firsts[:-1]]
-        whole = layout.cluster.map(_run, [(state.kernels, "own_rows", data, p) for data in state.data], homes)
+        whole = layout.cluster.map(own_rows, [(data, p) for data in state.data], homes)
         blocks = _split(layout, whole, state.firsts)
         layout.homes[:] = deal(layout.cluster, len(layout.homes))
         state.tokens = None
@@ -254,9 +234,7 @@ class DaskBackend(Backend):
         for i, (a, b) in enumerate(pairwise(map(int, state.firsts))):
             start = None if blocks is None else list(blocks[a:b])
             who = (state.run, i, state.epoch, n_parts)
-            tasks.append(
-                (state.kernels, state.data[i], state.features, start, who, state.numbers, state.base, self.patience)
-            )
+            tasks.append((state.data[i], state.features, start, who, state.numbers, state.base, self.patience))
             homes.append(layout.homes[a])
         tokens = layout.cluster.map(place, tasks, homes)
         state.directory = layout.cluster.gather(layout.cluster.map(where, [(token,) for token in tokens], homes))
@@ -293,11 +271,6 @@ class DaskBackend(Backend):
                 return do()
             except PartLost as error:
                 state.tokens, lost = None, error
-                X = state.problem.X
-                if X.renew is not None:  # rows and graph came of an earlier solve, which Dask cannot do again
-                    X.renew()
-                    self._join(state, X.parts)
-                    X.parts.clear()
         raise RuntimeError(
             f"workers died {_ATTEMPTS} times while they did the same steps, the last time: {lost}. "
             f"{state.problem.layout.cluster.needs}".rstrip()
@@ -382,20 +355,6 @@ def _split(layout: Layout, whole: Sequence[Any], firsts: Array) -> list[Any]:
     return layout.map(getitem, [whole[i] for i, _ in at], [k for _, k in at])
 
 
-def _run(kernels: str, name: str, *arguments: Any) -> Any:
-    """Call a function of frpcag.backends.numba.blocks or .torch.blocks; the client need not have either."""
-    return getattr(import_module(f"frpcag.backends.{kernels}.blocks"), name)(*arguments)
-
-
 def _both(U: Array) -> dict[str, Array]:
     """Return a block of a solve that starts at ``U``."""
     return {"U": U, "Y": U}
-
-
-def _has_gpu() -> bool:
-    """Whether this worker can compute on a GPU; PyTorch is imported only where there is one."""
-    if find_spec("torch") is None or not (which("nvidia-smi") or glob("/dev/nvidia*")):
-        return False
-    import torch
-
-    return torch.cuda.is_available()

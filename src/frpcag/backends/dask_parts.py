@@ -11,13 +11,13 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import import_module
 from math import sqrt
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from frpcag.backends.numba.blocks import Live
 from frpcag.problem import Array
 from frpcag.runtime.checkpoint import write_block
 from frpcag.runtime.malloc import keep_freed_memory
@@ -44,14 +44,14 @@ class Numbers:
 class Part:
     """The iterates of a run of blocks on one worker.
 
-    ``live`` does the arithmetic: an object of `frpcag.backends.numba.blocks` or of its PyTorch counterpart.
+    ``live`` does the arithmetic.
     """
 
     run: str
     index: int
     epoch: int  # how often the parts have been made
     n_parts: int
-    live: Any
+    live: Live
     numbers: Numbers
     patience: float
     worker: Any  # None where no cluster is
@@ -185,7 +185,6 @@ def _come_back(key: tuple[str, int], epoch: int, address: str) -> Token | Gone:
 
 
 def place(
-    kernels: str,
     rows: Any,
     features: Any,
     start: Sequence[Any] | None,
@@ -200,7 +199,7 @@ def place(
     worker = _this_worker()
     keep_freed_memory()  # it may have come since the fit began
     threads = 1 if worker is None else max(1, worker.state.nthreads)
-    live = import_module(f"frpcag.backends.{kernels}.blocks").Live(rows, features, start, n_threads=threads)
+    live = Live(rows, features, start, n_threads=threads)
     part = Part(run, index, epoch, n_parts, live, numbers, patience, worker, n_iter, n_iter)
     if worker is not None:
         worker.handlers.setdefault("frpcag_letter", receive)

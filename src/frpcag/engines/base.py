@@ -135,10 +135,6 @@ class Engine:
         """Return the graph of the samples or features of ``basis``, centred data or a clean part; None without one."""
         raise NotImplementedError
 
-    def arranged(self, centred: Centred, U: Any, graph: Any) -> Any:
-        """Return a clean part in the order of the nodes of its sample graph, and bring the data into that order."""
-        return U
-
     def gamma(self, Xc: Any, graph: Any, axis: int) -> float:
         """Return the weight of the graph's term."""
         given = getattr(self.model, f"gamma{axis + 1}")

@@ -307,10 +307,8 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
             engine.clock.lap("refine")
             if graphs[0] is None or fresh is None or graphs[0].edges_kept_by(fresh) >= enough:
                 break
-            U = engine.arranged(centred, solution.U, fresh)
-            graphs = self._graphs(engine, U, sample_graph=fresh)
-            solution, problem = self._solve(engine, centred, graphs, U)
-            del U  # its memory is for the results
+            graphs = self._graphs(engine, solution.U, sample_graph=fresh)
+            solution, problem = self._solve(engine, centred, graphs, solution.U)
             self.n_refine_ += 1
         return solution, graphs, problem
 

@@ -81,15 +81,6 @@ class Checkpoint:
             if _FOLDERS.fullmatch(name) and name not in kept:
                 self._drop(name)
 
-    def within(self, name: str, mark: Any) -> Checkpoint:
-        """Return a checkpoint of this fit in a folder inside, its own; what another ``mark`` has left there goes."""
-        inner = Checkpoint(f"{self.url}/{name}", content_digest([self.fit, mark]))
-        found = inner._read_json("prepared")
-        if found is not None and found["fit"] != inner.fit:
-            self._drop(name)
-        inner.claim()
-        return inner
-
     def saved(self, name: str) -> Saved | None:
         """Return the last complete save of a name; None if there is none.
 

@@ -62,15 +62,6 @@ def gram(U: Array, unit: float) -> Array:
     return gram_sum(_in_unit(U, unit))
 
 
-def gram_times(U: Array, unit: float, Q: Array) -> Array:
-    """Return ``U.T @ (U @ Q)`` in float64, a few rows at a time."""
-    out = np.zeros(Q.shape)
-    for rows in row_blocks(U.shape):
-        some = _in_unit(U[rows], unit).astype(np.float64)
-        out += some.T @ (some @ Q)
-    return out
-
-
 def _in_unit(U: Array, unit: float) -> Array:
     return U if unit == 1.0 else U / unit
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from frpcag.backends.dask import DaskBackend, lasting
+from frpcag.backends.dask import DaskBackend
 from frpcag.backends.dask_problem import RowBlocks
-from frpcag.engines.base import Centred, Engine
-from frpcag.engines.dask.prepared import BlockRows, in_units, resume, save_prepared
-from frpcag.engines.dask.refined import rows_near_in
+from frpcag.engines.base import Engine
+from frpcag.engines.dask.prepared import BlockRows, save_prepared
 from frpcag.graphs import GRAPHS, Graph
 from frpcag.graphs.blocks import graph as block_graphs
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import BlockGraph, search_graph
-from frpcag.graphs.blocks.many_columns import candidates, combined_rows, graph_from_pairs, pair_sums
 from frpcag.graphs.blocks.search import chosen_search, looks_at_lists
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.laplacian import check_laplacian
@@ -28,8 +25,6 @@ from frpcag.runtime.tasks import tree_sum
 
 logger = logging.getLogger("frpcag")
 
-# Features whose p x p products the client and the workers can hold.
-MAX_PRODUCTS = 1 << 14
 _SEARCHES = ("auto", "exact", "approximate")
 
 
@@ -41,44 +36,24 @@ class BlockGraphs(Engine):
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
         self.cluster: Any = None
         self.store: Checkpoint | None = None
-        self._inner: Checkpoint | None = None  # of the next solve
-        self.n_refined = 0
         self.given: tuple[Any, Any] = (None, None)
         self.has_missing = False
-        self.rows: BlockRows | None = None  # in the order of the last sample graph that was asked for
 
     def graph(self, basis: Any, axis: int) -> Any:
         """Return the graph of the samples, cut into the blocks, or of the features; None without one.
 
-        ``basis`` is a `BlockRows`, or a clean part as `RowBlocks`. The graph of such a one has rows in an order of its
-        own, into which `arranged` brings the data.
+        ``basis`` is a `BlockRows`; of a clean part, which are `RowBlocks`, no graph is made.
         """
+        if isinstance(basis, RowBlocks):
+            return None
         if axis == 1:
             return self._feature_graph(basis)
-        if isinstance(basis, RowBlocks):
-            if isinstance(self.given[0], str):
-                self.rows = self._refined(basis)
-            assert self.rows is not None
-            return self.rows.graph
         if basis.graph is None and self.given[0] is not None:
             basis.graph = self._sample_graph(basis)
             basis.near = basis.cells = None  # a third of the bytes of float32 rows
         if self.store is not None and not basis.saved:
             save_prepared(self.store, basis)
         return basis.graph
-
-    def arranged(self, centred: Centred, U: RowBlocks, graph: BlockGraph) -> RowBlocks:
-        """Return a clean part in the blocks of its graph, and bring the data there."""
-        centred.Xc = rows = self.rows
-        assert rows is not None
-        assert rows.clean is not None
-        if self.store is not None:
-            self.store, self._inner = self._inner, None
-            assert self.store is not None
-            if not rows.saved:
-                save_prepared(self.store, rows)
-            self.n_refined += 1
-        return rows.clean
 
     def given_graph(self, name: str, n_nodes: int) -> Any:
         """Return a graph that was given, how to search for one, or None."""
@@ -101,25 +76,6 @@ class BlockGraphs(Engine):
         search = chosen_search(*shape, method=self.given[0], metric=metric)
         k = self.chosen_neighbors(shape[0], 0)
         return looks_at_lists(shape[0], k, search=search, metric=metric, has_missing=has_missing)
-
-    def _refined(self, U: RowBlocks) -> BlockRows:
-        """Return the rows in the order of the clean part, with its graph, from the checkpoint where it has them."""
-        rows = self.rows
-        assert rows is not None
-        if self.store is not None:
-            clean = self.store.saved("clean")
-            assert clean is not None
-            self._inner = self.store.within(f"refined-{self.n_refined + 1}", clean.digests)
-            if (kept := resume(self._inner, self.cluster)) is not None:
-                return kept
-        return rows_near_in(
-            self.model,
-            rows,
-            U,
-            looks_at_lists=partial(self.looks_at_lists_by, rows.shape),
-            search=self._sample_graph,
-            keep=self.store is None,
-        )
 
     def _sample_graph(self, rows: BlockRows) -> BlockGraph:
         given = self.given[0]
@@ -150,35 +106,21 @@ class BlockGraphs(Engine):
             method=given,
             seed=rows.seed,
             metric=rows.metric._replace(cut=rows.metric.cut / rows.unit),
-            kernels=self.backend.chosen_kernels(rows.layout.cluster),
         )
         return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
 
-    def _feature_graph(self, basis: Any) -> Graph | None:
-        given, (n, p), rows = self.given[1], basis.shape, self.rows
+    def _feature_graph(self, rows: BlockRows) -> Graph | None:
+        given, (n, p) = self.given[1], rows.shape
         if given is None or isinstance(given, Graph):
             return given
         if p == 1:
             return None
-        assert rows is not None
         unit, sigma, layout = rows.unit, self.model.sigma, rows.layout
-
-        options: dict[str, Any] = {
-            "n_neighbors": self.chosen_neighbors(p, 1),
-            "sigma": sigma if isinstance(sigma, str) else sigma / unit,
-            "laplacian": self.model.laplacian,
-        }
-
-        def total(function: Any, *columns: Any) -> Any:
-            points = in_units(layout, basis.X if basis is rows else basis.parts, unit)
-            return tree_sum(layout.cluster, layout.map(function, points, *columns))
-
-        if p <= MAX_PRODUCTS:
-            graph = graph_from_products(lasting((rows.clean,), lambda: total(column_products)), n, **options)
-        else:
-            combined = lasting((rows.clean,), lambda: total(combined_rows, rows.ids))
-            pairs = candidates(combined, options["n_neighbors"], seed=rows.seed % 2**32)
-            shared = [layout.cluster.submit(np.asarray, pairs)] * len(rows.ids)
-            sums = lasting((rows.clean,), lambda: total(pair_sums, shared))
-            graph = graph_from_pairs(pairs, sums, n, **options)
+        graph = graph_from_products(
+            tree_sum(layout.cluster, layout.map(column_products, rows.points)),
+            n,
+            n_neighbors=self.chosen_neighbors(p, 1),
+            sigma=sigma if isinstance(sigma, str) else sigma / unit,
+            laplacian=self.model.laplacian,
+        )
         return replace(graph, sigma=None if graph.sigma is None else graph.sigma * unit)

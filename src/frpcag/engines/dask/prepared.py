@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from frpcag.backends.dask_problem import RowBlocks
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs.blocks.cells import order_rows
 from frpcag.graphs.blocks.graph import BlockGraph
@@ -47,7 +46,6 @@ class BlockRows:
     unit: float = 1.0  # a power of two near the largest entry, where distances would leave the range of float32
     metric: Metric = EUCLIDEAN  # of the sample graph, where it is searched
     graph: BlockGraph | None = None
-    clean: RowBlocks | None = None  # the clean part of the solve before, in whose order these rows are
     saved: bool = False  # whether these blocks were read from a checkpoint
 
     @property
@@ -123,7 +121,7 @@ def prepare(
         starts = layout.bounds
         ids = layout.map(np.arange, [int(a) for a in starts[:-1]], [int(b) for b in starts[1:]])
         return BlockRows(layout, layout.map(_same, centred), ids, shape, dtype, seed=seed, unit=unit)
-    layout, X, ids, near, cells, _ = bring_together(cluster, centred, sizes, unit, seed=seed, width=width, lists=lists)
+    layout, X, ids, near, cells = bring_together(cluster, centred, sizes, unit, seed=seed, width=width, lists=lists)
     return BlockRows(layout, X, ids, shape, dtype, near, cells, seed, unit, metric)
 
 
@@ -153,11 +151,6 @@ def choose_metric(
     inside = [rows[(rows >= a) & (rows < b)] - a for a, b in pairwise(starts)]
     tasks = [(chunk, at, mean, std, dtype) for chunk, at in zip(chunks, inside, strict=True)]
     sample = np.concatenate(cluster.gather(cluster.map(_centred_rows, tasks, [None for _ in chunks])))
-    return metric_from(model, sample)
-
-
-def metric_from(model: Any, sample: Array) -> tuple[Metric, float | None]:
-    """Return what `choose_metric` does, from some rows."""
     metric = find_metric(model.metric, sample, n_jobs=model.n_jobs)
     return metric, None if metric.euclidean else map_width(metric.cut, mean_deviation(sample))
 
@@ -166,13 +159,13 @@ def save_prepared(store: Checkpoint, rows: BlockRows) -> None:
     """Save the blocks and go on with what was saved: the solve then depends on the store alone."""
     graph, layout = rows.graph, rows.layout
     nothing = [None for _ in layout.sizes]
-    parts, clean = nothing if graph is None else graph.parts, nothing if rows.clean is None else rows.clean.parts
+    parts = nothing if graph is None else graph.parts
     note: dict[str, Any] = {"sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype), "graph": None}
-    note |= {"clean": rows.clean is not None, "seed": rows.seed, "unit": rows.unit, "metric": list(rows.metric)}
+    note |= {"seed": rows.seed, "unit": rows.unit, "metric": list(rows.metric)}
     if graph is not None:
         names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall", "metric")
         note["graph"] = {name: getattr(graph, name) for name in names}
-    store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts, clean), step=0, note=note)
+    store.save(_PREPARED, layout, layout.map(_pack, rows.X, rows.ids, parts), step=0, note=note)
     kept = resume(store, layout.cluster)
     assert kept is not None
     vars(rows).update(vars(kept))
@@ -192,8 +185,6 @@ def resume(store: Checkpoint, cluster: Any) -> BlockRows | None:
     if note["graph"] is not None:
         parts = layout.map(_unpack_graph, blocks)
         rows.graph = BlockGraph(parts, ids, Halo(layout, parts), **note["graph"])
-    if note["clean"]:
-        rows.clean = RowBlocks(layout.map(_entry, blocks, ["U" for _ in blocks]), rows.shape, rows.dtype, layout)
     return rows
 
 
@@ -254,8 +245,8 @@ def _centred_rows(chunk: Array, rows: Array, mean: Array, std: Array, dtype: np.
     return _centred(chunk[rows], mean, std, dtype)
 
 
-def _pack(X: Array, ids: Array, part: LocalGraph | None, clean: Array | None) -> dict[str, Array]:
-    packed = {"X": X, "ids": ids} if clean is None else {"X": X, "ids": ids, "U": clean}
+def _pack(X: Array, ids: Array, part: LocalGraph | None) -> dict[str, Array]:
+    packed = {"X": X, "ids": ids}
     if part is not None:
         L = part.rows
         packed |= {"data": L.data, "indices": L.indices, "indptr": L.indptr, "shape": np.array(L.shape)}

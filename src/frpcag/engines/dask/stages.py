@@ -17,7 +17,7 @@ from frpcag.data.preprocess import check_range, check_shape, column_moments
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import Centred, Factors
 from frpcag.engines.dask import block_tasks
-from frpcag.engines.dask.graphs import MAX_PRODUCTS, BlockGraphs
+from frpcag.engines.dask.graphs import BlockGraphs
 from frpcag.engines.dask.prepared import (
     BlockRows,
     ChunkSums,
@@ -34,7 +34,6 @@ from frpcag.engines.gammas import (
 )
 from frpcag.graphs.checks import check_n_neighbors
 from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
-from frpcag.linalg.subspace import subspace_factors
 from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
 from frpcag.runtime.checkpoint import Checkpoint
@@ -43,6 +42,9 @@ from frpcag.runtime.memory import require_worker_memory
 from frpcag.runtime.tasks import Layout, current_cluster, exchange, tree_sum
 
 Array = np.ndarray
+
+# Features whose p x p products the client and the workers can hold.
+MOST_FEATURES = 1 << 14
 
 
 class DaskEngine(BlockGraphs):
@@ -66,6 +68,16 @@ class DaskEngine(BlockGraphs):
         validate_data(self.model, dx, skip_check_array=True)
         model, (n, p) = self.model, dx.shape
         check_n_components(model.n_components, n, p)
+        if p > MOST_FEATURES:
+            raise ValueError(
+                f"X has n_features={p}; backend='dask' takes at most {MOST_FEATURES}. Pass fewer features, or "
+                "X.compute() where one machine holds it."
+            )
+        if model.n_refine not in (0, "auto"):
+            raise ValueError(
+                f"n_refine={model.n_refine!r} is not done by backend='dask', which builds its graphs once; pass "
+                "n_refine=0, or X.compute() where one machine holds it."
+            )
         self.given = self.given_graph("sample_graph", n), self.given_graph("feature_graph", p)
         for axis, n_nodes in enumerate((n, p)):
             if isinstance(self.given[axis], str) and n_nodes > 1:
@@ -110,14 +122,10 @@ class DaskEngine(BlockGraphs):
                 lists = self.looks_at_lists_by(X.shape, metric, has_missing=self.has_missing)
                 options |= {"metric": metric, "width": width, "lists": lists}
             rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, **options)
-        self.rows = rows
         return Centred(rows, mean, std)
 
     def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
         """Return the gamma of `frpcag.engines.gammas` along an axis."""
-        return lasting((Xc.clean,), lambda: self._scale_free_gamma(Xc, graph, axis))
-
-    def _scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
         layout = Xc.layout
         rows = looked_at(Xc.shape[0])
         chosen = layout.map(np.isin, Xc.ids, [rows for _ in Xc.ids])
@@ -142,13 +150,9 @@ class DaskEngine(BlockGraphs):
         """Return the problem to solve."""
         G1, G2 = graphs
         null2 = None if G2 is None else G2.null_vector
-        # The backend lets go of the blocks that it gets; a solve on the graphs of this one's solution needs them.
-        X = RowBlocks(list(Xc.X) if self.model.n_refine else Xc.X, Xc.shape, Xc.dtype)
-        if Xc.clean is not None and Xc.clean.renew is not None:
-            X.renew = partial(_made_again, X, Xc)
         return BlockProblem(
             Xc.layout,
-            X,
+            RowBlocks(Xc.X, Xc.shape, Xc.dtype),
             G1,
             None if G2 is None else G2.laplacian,
             *gammas,
@@ -171,17 +175,7 @@ class DaskEngine(BlockGraphs):
 
         unit = power_unit(total(block_tasks.largest).value, U.dtype.itemsize)
         origin = total(block_tasks.column_totals, unit) / n if self.model.center else np.zeros(p)
-        if p <= MAX_PRODUCTS:
-            gram = total(block_tasks.gram, unit)
-            Sigma, V = gram_factors(gram - n * np.outer(origin, origin), c)
-        else:
-
-            def product(Q: Array) -> Array:
-                image = total(block_tasks.gram_times, unit, cluster.submit(np.asarray, Q))
-                return image - n * np.outer(origin, origin @ Q)
-
-            assert self.rows is not None
-            Sigma, V = subspace_factors(product, U.shape, c, seed=self.rows.seed)
+        Sigma, V = gram_factors(total(block_tasks.gram, unit) - n * np.outer(origin, origin), c)
         Sigma, V = Sigma[:n] * unit, V[:, :n]  # the matrix has no more
         return Factors(origin * unit, None, Sigma.astype(U.dtype), V.astype(U.dtype))
 
@@ -191,7 +185,7 @@ class DaskEngine(BlockGraphs):
         U, slope = solution.U, solution.slope  # the solution lets go of both before the results are safe
 
         def restored() -> tuple[Any, Moves]:
-            return lasting((centred.Xc.clean, U, slope), lambda: self._restored(X, U, slope, centred, problem))
+            return lasting((U, slope), lambda: self._restored(X, U, slope, centred, problem))
 
         self.restored_again = restored
         return restored()
@@ -277,12 +271,6 @@ def map_chunks(model: Any, method: str, X: Any) -> Any:
 
 def _call(rows: Array, model: Any, method: str) -> Array:
     return getattr(model, method)(rows)
-
-
-def _made_again(X: RowBlocks, rows: BlockRows) -> None:
-    """Make the blocks of a later solve again, which were lost with a worker."""
-    rows.clean.renew()  # type: ignore[union-attr, misc]
-    X.parts[:] = rows.X
 
 
 def _dtype(X: Any) -> np.dtype:

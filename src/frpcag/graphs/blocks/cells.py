@@ -115,9 +115,7 @@ def order_rows(
     seed: int,
     width: float | None = None,
     lists: bool = False,
-    ids: Sequence[Any] | None = None,
-    beside: Sequence[Any] | None = None,
-) -> tuple[Layout, list[Any], list[Any], list[Any], Cells | None, list[Any] | None]:
+) -> tuple[Layout, list[Any], list[Any], list[Any], Cells | None]:
     """Move the rows to blocks of neighbouring cells.
 
     Parameters
@@ -132,10 +130,6 @@ def order_rows(
         Of the map of `frpcag.graphs.robust_candidates`, in which rows are then near that are so by a robust metric.
     lists : bool, default=False
         Whether cells are to serve the search as inverted lists, as many and as large as on one machine.
-    ids : sequence of results, optional
-        Which row of the caller's matrix each row of a chunk is; rows are counted where it is not given.
-    beside : sequence of results, optional
-        Arrays with a row for each row of a chunk, which go where these go.
 
     Returns
     -------
@@ -143,21 +137,16 @@ def order_rows(
     X, ids, near : lists of results
         Of every block: its rows, where they come from, and the cells near each, nearest first (none with one block).
     cells : Cells or None
-    beside : list of results or None
-        What went along.
     """
     starts = np.concatenate([[0], np.cumsum(sizes)])
     n = int(starts[-1])
     n_blocks = min(n_blocks, n)
     anywhere = [None for _ in chunks]
-    if ids is None:
-        ids = cluster.map(np.arange, [(int(a), int(b)) for a, b in pairwise(starts)], anywhere)
+    ids = cluster.map(np.arange, [(int(a), int(b)) for a, b in pairwise(starts)], anywhere)
     if n_blocks == 1:
         homes = deal(cluster, 1)
-        joined = [cluster.submit(_concatenate, list(parts), home=homes[0]) for parts in (chunks, ids, beside) if parts]
-        near = [cluster.submit(_nothing, n, home=homes[0])]
-        X, ids = [joined[0]], [joined[1]]
-        return Layout(cluster, [n], homes), X, ids, near, None, [joined[2]] if beside else None
+        X, ids = ([cluster.submit(_concatenate, list(parts), home=homes[0])] for parts in (chunks, ids))
+        return Layout(cluster, [n], homes), X, ids, [cluster.submit(_nothing, n, home=homes[0])], None
     wanted = int(2 * np.sqrt(n)) if lists else min(_CELLS_PER_BLOCK * n_blocks, n // 8, _MAX_CELLS)
     n_cells, rng = max(n_blocks, wanted), np.random.default_rng(seed)
 
@@ -177,15 +166,14 @@ def order_rows(
     cells = group_cells(cluster.gather(centroids), counts, links, n_blocks, view=view, lists=lists)
     shared = cluster.submit(_same, cells)
     homes = deal(cluster, cells.n_blocks)
-    along = [()] * len(chunks) if beside is None else [(part,) for part in beside]
-    tasks = [(chunk, at, found, shared, *more) for chunk, at, found, more in zip(chunks, ids, near, along, strict=True)]
+    tasks = [(chunk, at, found, shared) for chunk, at, found in zip(chunks, ids, near, strict=True)]
     blocks = exchange(cluster, cluster.map(_send_home, tasks, anywhere), homes)
     del near, tasks
     layout = Layout(cluster, [0] * len(homes), homes)
     blocks = layout.map(_in_order, blocks, [shared] * len(blocks))
-    X, ids, near, *more = (layout.map(_part, blocks, [k] * len(blocks)) for k in range(3 if beside is None else 4))
+    X, ids, near = (layout.map(_part, blocks, [k] * len(blocks)) for k in range(3))
     layout.sizes = cluster.gather(layout.map(len, ids))
-    return layout, X, ids, near, cells, more[0] if more else None
+    return layout, X, ids, near, cells
 
 
 def group_cells(
@@ -330,13 +318,13 @@ def _count(near: Array, n_cells: int) -> tuple[Array, sp.csr_array]:
     return np.bincount(near[:, 0], minlength=n_cells), links
 
 
-def _send_home(chunk: Array, ids: Array, near: Array, cells: Cells, *beside: Array) -> list[tuple[Array, ...]]:
+def _send_home(chunk: Array, ids: Array, near: Array, cells: Cells) -> list[tuple[Array, ...]]:
     home = cells.block_of[cells.pieces(near[:, 0], ids)]
-    return split_rows((chunk, ids, near, *beside), np.arange(len(chunk)), home, cells.n_blocks)
+    return split_rows((chunk, ids, near), np.arange(len(chunk)), home, cells.n_blocks)
 
 
 def _in_order(block: tuple[Array, ...], cells: Cells) -> tuple[Array, ...]:
-    _, ids, near, *_ = block
+    _, ids, near = block
     order = np.argsort(cells.rank[cells.pieces(near[:, 0], ids)], kind="stable")
     return tuple(A[order] for A in block)
 

@@ -71,14 +71,6 @@ def graph_from_products(sums: Sums, n: int, *, n_neighbors: int, sigma: str | fl
     # A column is the last of its own neighbours, behind those it has no row in common with.
     indices = np.stack([row[row != i] for i, row in enumerate(indices)])[:, :n_neighbors]
     lengths = np.take_along_axis(distances, indices, axis=1)
-    return column_graph(indices, lengths, n_neighbors=n_neighbors, sigma=sigma, laplacian=laplacian, method="exact")
-
-
-def column_graph(
-    indices: Array, lengths: Array, *, n_neighbors: int, sigma: str | float, laplacian: str, method: str
-) -> Graph:
-    """Return the graph of columns from their neighbours, nearest first, and the distances to these."""
-    indices, lengths = indices[:, :n_neighbors], lengths[:, :n_neighbors]
     width = mean_length(lengths) if sigma == "auto" else float(sigma)
     A = edges_to_matrix(indices, gaussian_weights(lengths, width))
-    return weighted_graph(A, laplacian=laplacian, sigma=width, method=method, metric="euclidean")
+    return weighted_graph(A, laplacian=laplacian, sigma=width, method="exact", metric="euclidean")

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from frpcag.graphs.blocks.cells import Cells, visitors
 from frpcag.graphs.blocks.search import Options, chosen_search, find_neighbors
-from frpcag.graphs.blocks.shared_edges import shared_edges
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.neighbors import query_neighbors
@@ -71,12 +70,6 @@ class BlockGraph:
     recall: float
     metric: str | None = None
 
-    def edges_kept_by(self, other: BlockGraph) -> float:
-        """Return the share of the edges that ``other``, a graph of the same nodes, also has; 1 without edges."""
-        one, two = ((graph.halo, graph.parts, graph.ids) for graph in (self, other))
-        shared, total = shared_edges(one, two, self.n_nodes)
-        return shared / total if total else 1.0
-
 
 def search_graph(
     layout: Layout,
@@ -92,7 +85,6 @@ def search_graph(
     method: str,
     seed: int,
     metric: Metric = EUCLIDEAN,
-    kernels: str = "numba",
 ) -> BlockGraph:
     """Build the k-NN graph of row blocks (Shahid et al. 2016, Sec. III).
 
@@ -116,8 +108,6 @@ def search_graph(
         Of the approximate search.
     metric : Metric, default=EUCLIDEAN
         In the units of ``X``.
-    kernels : {"numba", "torch"}, default="numba"
-        What searches: "torch" does on the GPU of each worker.
     """
     cluster, bounds, blocks = layout.cluster, layout.bounds, range(len(layout.sizes))
     starts = [int(start) for start in bounds[:-1]]
@@ -127,7 +117,7 @@ def search_graph(
         guests = exchange(cluster, layout.map(visitors, X, near, ids, shared, blocks, starts), layout.homes)
     n = int(bounds[-1])
     search = chosen_search(n, n_features, method=method, metric=metric)
-    options = [Options(n_neighbors, search, seed, metric, kernels) for _ in blocks]
+    options = [Options(n_neighbors, search, seed, metric) for _ in blocks]
     found = layout.map(find_neighbors, X, ids, near, guests, shared, [bounds for _ in blocks], blocks, options)
     del guests
     returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)

@@ -29,7 +29,6 @@ class Options(NamedTuple):
     search: str  # "exact" or "approximate"
     seed: int
     metric: Metric
-    kernels: str  # "numba" or "torch"
 
 
 def chosen_search(n: int, p: int, *, method: str, metric: Metric) -> str:
@@ -73,8 +72,6 @@ def find_neighbors(
     start = int(bounds[block])
     if cells is None or not cells.are_lists:
         own, lists = _among_all(X, guests, start, options)
-    elif options.kernels == "torch":  # a GPU compares all rows of a block in less time than it sorts them into lists
-        own, lists = _among_all(cells.view.points(X), guests, start, options)
     else:
         own, lists = _among_lists(X, ids, near, guests, cells, start, block, options.n_neighbors)
     at = np.zeros(0, np.int64) if guests is None else guests[1]
@@ -92,8 +89,6 @@ def _among_all(X: Array, guests: Any, start: int, options: Options) -> tuple[Any
     k = min(options.n_neighbors, n - 1)
     if k < 1:
         indices, distances = np.zeros((n, 0), np.int64), np.zeros((n, 0))
-    elif options.kernels == "torch":
-        indices, distances = _on_device(points, k, options)
     elif options.search == "exact":
         indices, distances = exact_neighbors(points, k, metric=metric, n_jobs=1)
     else:
@@ -105,22 +100,6 @@ def _among_all(X: Array, guests: Any, start: int, options: Options) -> tuple[Any
     # Lists of blocks with few rows are short: filled up, so that those of all blocks can be stacked.
     short = ((0, 0), (0, options.n_neighbors - k))
     return own, tuple(np.pad(A[len(X) :], short, constant_values=-1) for A in (indices, distances))
-
-
-def _on_device(points: Array, k: int, options: Options) -> tuple[Array, Array]:
-    """Search on the GPU of this worker, or in PyTorch on its CPU."""
-    import torch
-
-    from frpcag.graphs.torch import neighbors
-
-    X = torch.from_numpy(np.ascontiguousarray(points)).to("cuda" if torch.cuda.is_available() else "cpu")
-    how = neighbors.choose_search(len(X), X.shape[1], X.device, metric=options.metric)
-    if "exact" in (options.search, how):
-        found = neighbors.exact_neighbors(X, k, metric=options.metric)
-    else:
-        found = neighbors.approximate_neighbors(X, k, metric=options.metric, random_state=options.seed % 2**32)
-    indices, distances = (A.cpu().numpy() for A in found)
-    return indices, distances
 
 
 def _among_lists(
