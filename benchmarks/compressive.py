@@ -39,11 +39,11 @@ def mnist() -> tuple[np.ndarray, np.ndarray]:
     return data.X.astype(np.float32), data.y
 
 
-def compressive(kept: int | str, *, decoder: str = "robust", seed: int = 0, **options):
+def compressive(kept: int | str, *, seed: int = 0, **options):
     from frpcag import FRPCAG, CompressiveFRPCAG
 
     inner = FRPCAG(10, random_state=seed)
-    return CompressiveFRPCAG(inner, n_samples_kept=kept, decoder=decoder, random_state=seed, **options)
+    return CompressiveFRPCAG(inner, n_samples_kept=kept, random_state=seed, **options)
 
 
 def timed(model, X) -> dict:
@@ -83,7 +83,7 @@ def clusters(kept: int | str, seed: int) -> dict:
     }  # fmt: skip
 
 
-def cleaning(kept: int | str, decoder: str) -> dict:
+def cleaning(kept: int | str) -> dict:
     """Clean MNIST with a tenth of its pixels wrong."""
     from reproduction.corrupt import salt_and_pepper
 
@@ -92,7 +92,7 @@ def cleaning(kept: int | str, decoder: str) -> dict:
     truth, _ = mnist()
     X = salt_and_pepper(truth, 0.1, random_state=np.random.RandomState([2016, 3]))[0].astype(np.float32)
     compressive(400).fit(X[:1000])
-    model = FRPCAG(10, random_state=0) if kept == "all" else compressive(kept, decoder=decoder)
+    model = FRPCAG(10, random_state=0) if kept == "all" else compressive(kept)
     cost = timed(model, X)
     spread = np.linalg.norm(truth - truth.mean(axis=0))
     return cost | {
@@ -129,7 +129,7 @@ def patches(n: int):
 
 def file(n: int) -> dict:
     """Clean patches from a memory-mapped file, results to files."""
-    from frpcag.estimators.carried_rows import carry_bytes
+    from frpcag.estimators.kept import carry_bytes
 
     compressive(1000).fit(np.concatenate([given for given, _ in islice(patches(10**5), 2)])[:2000])
     with tempfile.TemporaryDirectory() as folder:
@@ -164,8 +164,8 @@ def cells(asked: list[str]) -> list[dict]:
     found: list[dict] = []
     if "mnist" in asked:
         found += [{"of": "clusters", "kept": m, "seed": s} for s in (0, 1, 2) for m in (*SIZES, "all")]
-        found += [{"of": "cleaning", "kept": m, "decoder": d} for m in SIZES for d in ("robust", "harmonic")]
-        found += [{"of": "cleaning", "kept": "all", "decoder": "robust"}, {"of": "nearly_all"}]
+        found += [{"of": "cleaning", "kept": m} for m in SIZES]
+        found += [{"of": "cleaning", "kept": "all"}, {"of": "nearly_all"}]
     if "file" in asked:
         found += [{"of": "file", "n": n} for n in [int(word) for word in asked if word.isdigit()] or ROWS]
     return found

@@ -25,7 +25,8 @@ ALLOWED = {
     "labels": {"graphs", "linalg"},
     "cells": {"graphs", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
-    "estimators": {"data", "graphs", "problem", "solvers", "linalg", "engines", "labels", "cells", "report"},
+    "rows": {"graphs", "solvers"},
+    "estimators": {"data", "graphs", "solvers", "linalg", "engines", "rows", "labels", "cells", "report"},
     "anndata": {"graphs", "estimators"},
     "video": {"graphs", "problem", "solvers", "estimators"},
     "baselines": {"data", "graphs", "linalg"},

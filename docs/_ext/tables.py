@@ -126,18 +126,20 @@ def missing(record):
 
 def compressive(record):
     """Compressive fits: the size of the sample, what it costs, what it loses; seeds of one cell are one row."""
-    head = ["what", "rows", "kept", "decoder", "time", "peak memory", "error", "held-out error"]
+    head = ["what", "rows", "kept", "time", "peak memory", "error", "held-out error"]
     cells = {}
     for row in record["rows"]:
+        if row.get("decoder") == "harmonic":  # given up
+            continue
         n = row.get("n", 70_000)
         kept = row.get("n_kept") or {"all": n, None: n - 1000}.get(row.get("kept"), row.get("kept"))
-        cells.setdefault((row["of"].replace("_", " "), n, kept, row.get("decoder", "robust")), []).append(row)
+        cells.setdefault((row["of"].replace("_", " "), n, kept), []).append(row)
     rows = []
-    for (of, n, kept, decoder), same in cells.items():
+    for (of, n, kept), same in cells.items():
         busy = max(row["load"] for row in same) > BUSY
         time = _span(same, "cpu_seconds" if busy else "seconds", ".0f")
         rows.append([
-            of, f"{n:,}", f"{kept:,}", decoder, f"machine busy; {time} s of CPU" if busy else f"{time} s",
+            of, f"{n:,}", f"{kept:,}", f"machine busy; {time} s of CPU" if busy else f"{time} s",
             f"{max(row['peak_MB'] for row in same) / 1000:.1f} GB", _span(same, "error", ".3f"),
             _span(same, "heldout_error", ".3f"),
         ])  # fmt: skip

@@ -10,7 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frpcag import FRPCAG, CompressiveFRPCAG, FRPCAGClustering
 from frpcag.data import row_source
-from frpcag.estimators import carried_rows
+from frpcag.rows import RowModel
+from frpcag.rows.linked import LinkedRows
 
 
 def corrupted(n=600, p=30, k=4, seed=0):
@@ -22,7 +23,7 @@ def corrupted(n=600, p=30, k=4, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors=10 is not smaller")  # the checks fit ten rows
-@parametrize_with_checks([CompressiveFRPCAG(n_samples_kept=0.6), CompressiveFRPCAG(n_features_kept=0.7)])
+@parametrize_with_checks([CompressiveFRPCAG(n_samples_kept=0.6)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -37,42 +38,27 @@ def test_all_rows_kept_is_the_model_itself():
 
 
 @pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
-def test_robust_decoder_minimises_each_rows_problem(loss):
+def test_carried_rows_minimise_their_own_problem(loss):
     """Against a search over a grid of values around the answer, entry by entry."""
     X, _, _ = corrupted(80, 6)
     model = CompressiveFRPCAG(FRPCAG(loss=loss, random_state=0), n_samples_kept=50, random_state=0).fit(X)
-    carrier = model._carrier
+    carrier = RowModel.of(model.estimator_)
     others = np.setdiff1d(np.arange(len(X)), model.sample_indices_)
     rows = model._as_solved(X[others])
     near = carrier.near(rows)
-    q, links = carrier._links.of(*near[:2])
-    b = links @ carrier.U
+    q, links = carrier.carried.links(*near[:2])
+    b = links @ carrier.carried.U
 
     def phi(r):
         r = np.abs(r)
         return {"l1": r, "l2": r**2, "huber": np.where(r < 1, r**2 / 2, r - 0.5)}[loss]
 
     def cost(u):
-        return phi(rows - u) + carrier.gamma * (q[:, None] * u**2 - 2 * u * b)
+        return phi(rows - u) + model.estimator_.gamma1_ * (q[:, None] * u**2 - 2 * u * b)
 
-    at = carrier.decode(rows, near)
+    at = carrier.carry(rows, near)
     for step in np.concatenate([-np.logspace(-6, 1, 30), np.logspace(-6, 1, 30)]):
         assert (cost(at) <= cost(at + step) + 1e-9).all()
-
-
-def test_harmonic_decoder_minimises_the_graph_term_with_the_sample_fixed():
-    """The Laplacian of all rows, built from the links, and a dense solve for the rows that are not fixed."""
-    X, _, _ = corrupted(60, 5)
-    inner = FRPCAG(laplacian="combinatorial", random_state=0)
-    model = CompressiveFRPCAG(inner, n_samples_kept=40, decoder="harmonic", random_state=0).fit(X)
-    others = np.setdiff1d(np.arange(60), model.sample_indices_)
-    rows = model._as_solved(X[others])
-    _, links = model._carrier._links.of(*model._carrier.near(rows)[:2])
-    A = np.zeros((60, 60))
-    A[np.ix_(others, model.sample_indices_)] = links.toarray()
-    L = np.diag((A + A.T).sum(axis=1)) - A - A.T
-    U = -np.linalg.solve(L[np.ix_(others, others)], L[np.ix_(others, model.sample_indices_)] @ model._carrier.U)
-    assert_allclose(model._as_solved(model.low_rank_[others]), U, atol=1e-8)
 
 
 def test_rows_outside_the_sample_are_cleaner_than_given():
@@ -107,16 +93,6 @@ def test_embedding_reconstructs_the_clean_part():
     assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
 
 
-def test_kept_columns_carry_the_others():
-    X, clean, _ = corrupted(400, 60)
-    X = np.repeat(X, 2, axis=1)  # each column has a twin
-    model = CompressiveFRPCAG(n_samples_kept=200, n_features_kept=60, random_state=0).fit(X)
-    assert model.estimator_.low_rank_.shape == (200, 60)
-    assert model.low_rank_.shape == X.shape
-    error = np.abs(model.low_rank_ - np.repeat(clean, 2, axis=1)).mean()
-    assert error < np.abs(X - np.repeat(clean, 2, axis=1)).mean()
-
-
 @pytest.mark.parametrize("level", [0.0, 1e6])
 @pytest.mark.parametrize("center", [True, False])
 def test_rows_outside_the_sample_are_no_copies_of_it_however_far_from_zero_they_lie(center, level):
@@ -137,7 +113,7 @@ def test_saving_prepares_nothing(tmp_path, monkeypatch):
     model = CompressiveFRPCAG(n_samples_kept=50, random_state=0).fit(X)
     expected = model.denoise(X)
     with monkeypatch.context() as patch:
-        patch.setattr(carried_rows.Carrier, "__init__", None)
+        patch.setattr(LinkedRows, "__init__", None)
         model.save(tmp_path / "model.npz")
         loaded = CompressiveFRPCAG.load(tmp_path / "model.npz")
     assert_array_equal(loaded.denoise(X), expected)
@@ -203,7 +179,7 @@ def test_a_fit_that_fails_leaves_files_and_model(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(carried_rows.Carrier, "clean", interrupted)
+    monkeypatch.setattr(RowModel, "carry", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X + 1)
     assert_array_equal(model.low_rank_, before)
@@ -242,8 +218,6 @@ def test_too_little_memory_is_said_before_the_fit(monkeypatch):
         ({"n_samples_kept": 1}, "n_samples_kept=1 must"),
         ({"n_samples_kept": "most"}, "n_samples_kept='most' must"),
         ({"n_samples_kept": 1.5}, "n_samples_kept=1.5 must"),
-        ({"n_features_kept": 0}, "n_features_kept=0 must"),
-        ({"decoder": "deep"}, "decoder='deep' is unknown"),
         ({"output": 3}, "output=3 must"),
         ({"keep_low_rank": "no"}, "keep_low_rank='no' must"),
         ({"estimator": FRPCAG(sample_graph=None)}, "sample_graph must be a search"),

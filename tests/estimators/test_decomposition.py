@@ -240,7 +240,7 @@ def test_rows_cleaned_a_few_at_a_time_are_those_cleaned_at_once(method, containe
     X, _, _ = corrupted(n=150)
     model = FRPCAG(n_components=3).fit(X[:120])
     at_once = getattr(model, method)(X[120:])
-    monkeypatch.setattr("frpcag.estimators.new_rows._ENTRIES", 7 * X.shape[1])
+    monkeypatch.setattr("frpcag.rows.model._ENTRIES", 7 * X.shape[1])
     assert_allclose(getattr(model, method)(container(X[120:])), at_once, atol=1e-6)
 
 

@@ -124,7 +124,7 @@ def test_the_imputer_fills_the_rows_of_its_fit_without_the_preparation_of_new_on
     X[::4, 5] = np.nan
     imputer = RobustGraphImputer(keep_observed=keep_observed)
     expected = imputer.fit(X).transform(X)
-    monkeypatch.setattr("frpcag.estimators.new_rows.prepared", None)
+    monkeypatch.setattr("frpcag.rows.RowModel.of", None)
     filled = imputer.fit_transform(X)
     np.testing.assert_array_equal(filled, expected)
     filled[:] = 0

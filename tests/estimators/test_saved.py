@@ -74,7 +74,7 @@ def fitted(name, X, frames):
     if name == "BackgroundSeparator":
         return BackgroundSeparator(max_iter=2).fit(frames)
     options = {
-        "CompressiveFRPCAG": {"n_samples_kept": 20, "n_features_kept": 6, "random_state": 0},
+        "CompressiveFRPCAG": {"n_samples_kept": 20, "random_state": 0},
         "FRPCAG": {"n_components": 2, "random_state": np.random.RandomState(3)},
         "FRPCAGCV": {"multiples1": (0.1, 1.0), "multiples2": [1.0], "random_state": 0},
         "FRPCAGClustering": {"n_clusters": 3, "random_state": 0},

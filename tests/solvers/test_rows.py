@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from frpcag.solvers.rows import RowModel, explain_rows
+from frpcag.solvers.rows import CellModel, explain_rows
 
 
 def problem(n=30, p=50, r=4, seed=0):
@@ -16,7 +16,7 @@ def problem(n=30, p=50, r=4, seed=0):
     rows[wrong] += 8
     seen = (rng.random(rows.shape) > 0.2).astype(np.float32)
     scale = rng.uniform(0.08, 0.15, p).astype(np.float32)
-    return RowModel(B, np.full(r, 1 / 25, np.float32), scale, 0.05), rows * seen, seen, wrong, truth
+    return CellModel(B, np.full(r, 1 / 25, np.float32), scale, 0.05), rows * seen, seen, wrong, truth
 
 
 def test_wrong_cells_are_told_from_right_ones():

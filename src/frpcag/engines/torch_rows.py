@@ -37,17 +37,17 @@ def answer(model: Any, method: str, X: Any) -> Tensor:
     rows = _checked(model, X)
     kept = _PREPARED.get(model)
     if kept is None or kept[0] is not model.low_rank_:
-        prepared = TensorRows(to_host(model)._prepared_rows(), model.low_rank_.device)
+        prepared = TensorRows(to_host(model)._row_model(), model.low_rank_.device)
         kept = _PREPARED[model] = model.low_rank_, prepared
     return getattr(kept[1], {"_transform_rows": "embed", "_denoise_rows": "denoise"}[method])(rows)
 
 
 class TensorRows:
-    """What the arrays of `frpcag.estimators.prepared_rows.PreparedRows` hold, as tensors, and both answers.
+    """What the arrays of `frpcag.rows.RowModel` hold, as tensors, and both answers.
 
     Parameters
     ----------
-    host : PreparedRows
+    host : RowModel
     device : torch.device
     """
 
@@ -55,20 +55,20 @@ class TensorRows:
         def put(A: Any) -> Tensor:
             return torch.tensor(np.asarray(A), device=device)
 
-        known, fitted = host.known, host.fitted
+        known, model = host.known, host.model
         self.model, self.unit, self.near_share = known.model, known.unit, known.near_share
         self.least = known.least
-        self.n_neighbors, self.keep, self.nonnegative = known.n_neighbors, host.keep, host.nonnegative
+        self.n_neighbors, self.keep, self.nonnegative = known.n_neighbors, model.loss == "l1", model.nonnegative
         self.X, self.U, self.center, self.scale = (put(A) for A in (known.X, known.U, known.center, known.scale))
-        self.mean, self.directions, self.origin = (put(A) for A in (known.mean, host.directions, host.origin))
-        self.embedding, self.level = put(host.embedding), put(known.level)
+        self.mean, self.directions, self.origin = (put(A) for A in (known.mean, model.components_, host.origin))
+        self.embedding, self.level = put(model.embedding_), put(known.level)
         training = known.training
         self.training = Training(self.X, training.tol, put(training.common), put(training.rates))
         self.near = TensorAnchors(self.solved(self.X), metric=known.metric)
-        self.clean_rows = put(fitted.U)
-        self.terms, self.gamma1, self.links, self.L2 = fitted.terms, fitted.gamma1, None, None
-        if fitted.links is not None:
-            self.links = TensorLinks(fitted.graph, device)
+        self.clean_rows = put(known.solved(host.U))
+        self.terms, self.gamma1, self.links, self.L2 = host.terms, model.gamma1_, None, None
+        if model.sample_graph_ is not None and model.gamma1_ > 0:
+            self.links = TensorLinks(model.sample_graph_, device)
             self.anchors = TensorAnchors(self.clean_rows, metric=EUCLIDEAN)
         if self.terms.L2 is not None:
             self.L2 = scaled(TorchCSR.of(self.terms.L2, device), 1.0)

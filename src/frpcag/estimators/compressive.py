@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 
@@ -17,15 +16,15 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from frpcag.data.preprocess import restore
 from frpcag.data.row_source import RowSource, block_rows, let_go
 from frpcag.engines.base import on_host, refuse_dask
-from frpcag.estimators.carried_rows import HELD_OUT, Carrier, carry_bytes
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.frames import as_asked
-from frpcag.estimators.kept import check_compression, count_kept
+from frpcag.estimators.kept import carry_bytes, check_compression, count_kept
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
-from frpcag.linalg.factorize import fix_signs, gram_svd
+from frpcag.linalg.factorize import fix_signs
 from frpcag.linalg.units import row_blocks
+from frpcag.rows import RowModel
 from frpcag.runtime.atomic import atomic_file
 from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import require_memory
@@ -34,14 +33,17 @@ from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
+# Rows outside the sample whose cells are hidden, and the share of their cells.
+HELD_OUT, HIDDEN = 1000, 0.1
+
 
 class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """:class:`FRPCAG` for very many rows: solved on a sample of them, carried over the graph to all others.
 
-    After compressive PCA on graphs (Shahid, Perraudin, Puy and Vandergheynst 2016b, arXiv 1602.02070): rows, and
-    columns if asked, are drawn at random, :class:`FRPCAG` cleans the small matrix, and every other row is linked to its
-    nearest rows of the sample and cleaned with these held fixed. Rows are read and written block by block, so a
-    memory-mapped file larger than memory will do.
+    After compressive PCA on graphs (Shahid, Perraudin, Puy and Vandergheynst 2016b, arXiv 1602.02070): rows are drawn
+    at random, :class:`FRPCAG` cleans them, and every other row is linked to its nearest rows of the sample and solves
+    its own problem, loss and links, with these held fixed; the feature term is left aside. Rows are read and written
+    block by block, so a memory-mapped file larger than memory will do.
 
     Parameters
     ----------
@@ -49,11 +51,6 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         The model that cleans the sample; its threads and ``verbose`` hold for the rest too.
     n_samples_kept : "auto", int or float, default="auto"
         Rows of the sample, a number or a share; "auto" keeps 16.8 million entries, within 1000 and 20,000 rows.
-    n_features_kept : int or float, optional
-        Columns of the sample, a number or a share; all by default. The others are carried over the feature graph.
-    decoder : {"robust", "harmonic"}, default="robust"
-        How rows are carried over. "robust" solves each row's own problem, loss and links, without the feature term, in
-        closed form; "harmonic" is the paper's: the weighted mean of the clean rows that it is linked to.
     keep_low_rank : bool, default=True
         Whether ``low_rank_`` is kept; it has the size of ``X``.
     output : path, optional
@@ -76,10 +73,8 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         Mean of the clean part, the origin of the embedding; zero without ``center``.
     center_, scale_ : ndarray of shape (n_features,)
         What was subtracted and divided by.
-    sample_indices_, feature_indices_ : ndarray of int
-        Rows and columns of the sample.
-    sample_rows_ : ndarray of shape (n_kept, n_features)
-        The rows of the sample as they were given.
+    sample_indices_ : ndarray of int
+        Rows of the sample.
     heldout_error_ : float
         A tenth of the cells of up to 1000 rows outside the sample was hidden: their mean absolute distance from what is
         carried over, in units of that from the mean of each column. 1 is no better than the mean; NaN where all rows
@@ -113,16 +108,12 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         estimator: FRPCAG | None = None,
         *,
         n_samples_kept: str | int | float = "auto",
-        n_features_kept: int | float | None = None,
-        decoder: str = "robust",
         keep_low_rank: bool = True,
         output=None,
         random_state=None,
     ):
         self.estimator = estimator
         self.n_samples_kept = n_samples_kept
-        self.n_features_kept = n_features_kept
-        self.decoder = decoder
         self.keep_low_rank = keep_low_rank
         self.output = output
         self.random_state = random_state
@@ -195,14 +186,14 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
                 "for each of sample_indices_."
             )
         source = RowSource(X, self, reset=False)
-        near = (self._carrier.near(self._as_solved(rows)) for _, rows in source.blocks())
-        return np.concatenate([self._carrier.vote(labels, found) for found in near])
+        model = RowModel.of(self.estimator_)
+        return np.concatenate([model.vote(labels, model.near(self._as_solved(rows))) for _, rows in source.blocks()])
 
     def _cleaned(self, X) -> Iterator[Array]:
-        source = RowSource(X, self, reset=False)
+        source, model = RowSource(X, self, reset=False), RowModel.of(self.estimator_)
         for _, rows in source.blocks():
             rows = self._as_solved(rows)
-            yield self._carrier.clean(rows, self._carrier.near(rows))
+            yield model.carry(rows, model.near(rows))
 
     def _as_solved(self, rows: Array) -> Array:
         out = np.empty_like(rows)
@@ -223,88 +214,34 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         n, p = source.shape
         model = FRPCAG(random_state=seed.randint(2**31)) if self.estimator is None else clone(self.estimator)
         m = count_kept("n_samples_kept", self.n_samples_kept, n, least=2, width=p)
-        q = p if self.n_features_kept is None else count_kept("n_features_kept", self.n_features_kept, p, least=2)
-        self._require_memory(source, (m, q), model)
+        self._require_memory(source, (m, p), model)
         self.sample_indices_ = np.sort(sample_without_replacement(n, m, random_state=seed))
-        self.feature_indices_ = np.sort(sample_without_replacement(p, q, random_state=seed))
         kept = source.take(self.sample_indices_)
         clock.lap("draw")
-        rows = kept if q == p else np.ascontiguousarray(kept[:, self.feature_indices_])
         labels: Array | None = None
         if fit_kept is None:
-            model = fit_as_far_as_possible(model, rows)
+            model = fit_as_far_as_possible(model, kept)
         else:
-            model, labels = fit_kept(rows)
+            model, labels = fit_kept(kept)
         self.estimator_ = on_host(model)
+        self.center_, self.scale_ = self.estimator_.center_, self.estimator_.scale_
         clock.lap("fit_sample")
         with StageReport(self.estimator_.verbose) as shown:  # after the report of the sample's own fit
             clock.listener = shown.lap
-            self.sample_rows_: Array = kept
-            self._carrier, V = self._prepare(kept)
-            clock.lap("prepare")
-            labels = self._carry(source, V, labels, shown)
+            labels = self._carry(source, labels, shown)
             clock.lap("carry")
         drawn = sample_without_replacement(n, min(n, m + HELD_OUT), random_state=seed)
         others = np.sort(seed.permutation(np.setdiff1d(drawn, self.sample_indices_))[:HELD_OUT])
-        self.heldout_error_ = self._carrier.heldout_error(self._as_solved(source.take(others)))
+        self.heldout_error_ = self._hidden_error(self._as_solved(source.take(others)))
         clock.lap("heldout_error")
         for name in ("n_iter_", "duality_gap_", "converged_", "status_", "backend_"):
             setattr(self, name, getattr(self.estimator_, name))
         self.timings_ = clock.seconds
         return labels
 
-    @cached_property
-    def _carrier(self) -> Carrier:
-        """What carries rows over: of a loaded model it is prepared when rows are asked for."""
-        return self._prepare(self.sample_rows_)[0]
-
-    def _prepare(self, kept: Array) -> tuple[Carrier, Array]:
-        """Return what carries rows over, and the principal directions of the sample as columns; note the units."""
-        model, columns = self.estimator_, self.feature_indices_
-        graph = model.sample_graph_
-        options = {
-            "metric": model.metric, "loss": model.loss, "huber_delta": model.huber_delta, "decoder": self.decoder,
-            "random_state": check_random_state(0), "n_jobs": model.n_jobs,
-        }  # fmt: skip
-        filled, U = model.low_rank_ + model.sparse_, model.low_rank_
-        self.center_, self.scale_ = model.center_, model.scale_
-        V = model.components_.T
-        if len(columns) < kept.shape[1]:
-            filled, U = self._carry_columns(kept, filled, U, options)
-            W = self._as_solved(U)
-            origin = W.mean(axis=0, dtype=np.float64) if model.center else 0.0
-            V = gram_svd((W - origin).astype(W.dtype), model.n_components, random_state=0)[2]
-        k = min(model.n_neighbors, len(kept) - 1)
-        solved = self._as_solved(filled), self._as_solved(U)
-        level = self.center_ / self.scale_
-        return Carrier(*solved, graph=graph, gamma=model.gamma1_, level=level, n_neighbors=max(k, 1), **options), V
-
-    def _carry_columns(self, kept: Array, filled: Array, U: Array, options: dict) -> tuple[Array, Array]:
-        """Return the sample with all columns and its clean part: those left out are carried over the feature graph."""
-        model, columns = self.estimator_, self.feature_indices_
-        self.center_ = np.nanmean(kept, axis=0, dtype=np.float64) if np.any(model.center_) else np.zeros(kept.shape[1])
-        self.scale_ = np.ones(kept.shape[1])
-        if np.any(model.scale_ != 1):
-            spread = np.nanstd(kept, axis=0, dtype=np.float64)
-            self.scale_ = np.where(spread > 0, spread, 1.0)
-        self.center_[columns], self.scale_[columns] = model.center_, model.scale_
-        inner = {name: options[name] for name in options if name != "metric"}
-        features = [np.ascontiguousarray(((A - model.center_) / model.scale_).T.astype(A.dtype)) for A in (filled, U)]
-        k = min(model.n_neighbors, len(columns) - 1)
-        carrier = Carrier(
-            *features, graph=model.feature_graph_, gamma=model.gamma2_, n_neighbors=max(k, 1), **inner
-        )  # fmt: skip
-        rest = np.setdiff1d(np.arange(kept.shape[1]), columns)
-        others = np.ascontiguousarray(self._as_solved(kept)[:, rest].T)
-        clean = carrier.decode(others, carrier.near(others)).T
-        wide_U, wide = np.empty_like(kept), kept.copy()
-        wide_U[:, columns], wide[:, columns] = U, filled
-        wide_U[:, rest] = restore(np.ascontiguousarray(clean), self.center_[rest], self.scale_[rest])
-        return np.where(np.isnan(wide), wide_U, wide), wide_U
-
-    def _carry(self, source: RowSource, V: Array, labels: Array | None, shown: StageReport) -> Array | None:
+    def _carry(self, source: RowSource, labels: Array | None, shown: StageReport) -> Array | None:
         """Clean all rows, a block at a time; then turn the embedding into the principal directions of all of them."""
-        n, p = source.shape
+        (n, p), model, V = source.shape, RowModel.of(self.estimator_), self.estimator_.components_.T
         total, done = np.zeros(p), 0
         votes: list[Array] = []
         with ExitStack() as files:
@@ -312,14 +249,14 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             low_rank = self._room(files, "low_rank", (n, p), source.dtype) if self.keep_low_rank else None
             for at, rows in source.blocks():
                 rows = self._as_solved(rows)
-                near = self._carrier.near(rows)
-                U = self._carrier.clean(rows, near)
+                near = model.near(rows)
+                U = model.carry(rows, near)
                 first, last = np.searchsorted(self.sample_indices_, (at.start, at.stop))
                 own = self.sample_indices_[first:last] - at.start
-                U[own] = self._carrier.U[first:last]
+                U[own] = model.carried.U[first:last]
                 total += self._write(U, V, E[at], None if low_rank is None else low_rank[at])
                 if labels is not None:
-                    found = self._carrier.vote(labels, near)
+                    found = model.vote(labels, near)
                     found[own] = labels[first:last]
                     votes.append(found)
                 for room in (E, low_rank):
@@ -337,6 +274,25 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             self.low_rank_ = self._results["low_rank"]()
         del self._results
         return np.concatenate(votes) if votes else None
+
+    def _hidden_error(self, rows: Array) -> float:
+        """Return how far hidden cells of rows outside the sample are from what the sample says of them.
+
+        A tenth of the cells is hidden, and the rows are linked and decoded by the others. The mean absolute error, in
+        units of that of the mean of each column; NaN where no cell can be hidden.
+        """
+        # A generator of its own: a seed that someone else used may have chosen the very cells that are wrong.
+        hidden = np.random.default_rng([2016, *rows.shape]).random(rows.shape) < HIDDEN
+        hidden &= np.isfinite(rows)
+        hidden &= (np.isfinite(rows) & ~hidden).any(axis=1, keepdims=True)  # something to link each row by
+        if not hidden.any():
+            return float("nan")
+        shown = np.where(hidden, rows.dtype.type(np.nan), rows)
+        model = RowModel.of(self.estimator_)
+        clean = model.carried.place(shown, *model.near(shown)[:2])
+        mean = model.carried.points.mean(axis=0, dtype=np.float64)
+        scale = float(np.abs(rows - mean)[hidden].mean())
+        return float(np.abs(rows - clean)[hidden].mean(dtype=np.float64)) / scale if scale > 0 else 0.0
 
     def _write(self, U: Array, V: Array, embedding: Array, low_rank: Array | None) -> Array:
         """Write what is kept of clean rows, and return their sum."""
@@ -387,7 +343,7 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             source.shape, source.dtype.itemsize, kept=kept, n_neighbors=k, n_components=n_components,
             stored=self.output is not None, low_rank=self.keep_low_rank,
         )  # fmt: skip
-        what = f"a compressive fit of X with shape {source.shape} that keeps {kept[0]} rows and {kept[1]} columns"
+        what = f"a compressive fit of X with shape {source.shape} that keeps {kept[0]} rows"
         if self.output is None:
             what += ", results in memory (output=folder writes them to files),"
         require_memory(needed, what)

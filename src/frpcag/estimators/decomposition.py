@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from frpcag.engines.base import Centred, Engine, engine_for
-from frpcag.estimators.new_rows import NewRowsMixin
+from frpcag.data.preprocess import restore, validate_matrix
+from frpcag.engines.base import Centred, Engine, call_on_rows, engine_for
+from frpcag.estimators.frames import as_asked
 from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
+from frpcag.rows import RowModel
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.stages import StageReport
 from frpcag.solvers import Progress, Solution, SolveInterrupted, solve
 from frpcag.solvers.conditioning import rounded
 
+Array = np.ndarray
+
 # What scikit-learn notes about the columns of the training data.
 COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
-class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
+class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Fast robust PCA on graphs: the clean, nearly low-rank part of corrupted data (Shahid et al. 2016).
 
     Samples and features are linked in two k-nearest-neighbour graphs; the clean part ``U`` minimises
@@ -221,6 +226,68 @@ class FRPCAG(NewRowsMixin, SavedModel, ClassNamePrefixFeaturesOutMixin, BaseEsti
             fresh._fit(X)
         raise_if_interrupted(self)
         return self
+
+    def transform(self, X):
+        """Return new rows in the principal directions, cleaned as the fitted samples were.
+
+        The answer to "where does this row lie among the fitted ones?": each row is linked to the fitted rows that are
+        nearest once its wrong cells are repaired, and smoothed as these were, so that what was learnt on ``embedding_``
+        holds for it. What rows are compared with is prepared on the first call after a fit, and kept.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_rows, n_features)
+            New samples; NaN is missing. Each row is treated on its own, alone or in a batch alike to the last bit (on a
+            GPU to rounding); rows of the training data give their ``embedding_``, equal ones that of one of them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+            A tensor for a model that was fitted on one, computed on its device.
+        """
+        check_is_fitted(self)
+        return call_on_rows(self, "_transform_rows", X)
+
+    def denoise(self, X):
+        """Return new rows without their errors, in the units of ``X``.
+
+        The answer to "what would this row be without its errors?": with ``loss="l1"`` cells that are fine stay as they
+        are, and wrong and missing ones are predicted. Other losses take noise in every cell for granted, and all cells
+        are predicted. Nothing else is smoothed, unlike ``low_rank_``; a row of the training data gets its row of that.
+
+        A frame if ``set_output`` says so.
+        """
+        check_is_fitted(self)
+        return as_asked(self, call_on_rows(self, "_denoise_rows", X), X)
+
+    def inverse_transform(self, X):
+        """Return the data, in the units of the training data, that the rows of an embedding stand for.
+
+        A frame if ``set_output`` says so.
+        """
+        check_is_fitted(self)
+        return as_asked(self, call_on_rows(self, "_rows_of_embedding", X), X)
+
+    def _transform_rows(self, X) -> Array:
+        X = validate_matrix(self, X, reset=False)
+        return self._row_model().embed(X)
+
+    def _denoise_rows(self, X) -> Array:
+        X = validate_matrix(self, X, reset=False)
+        return self._row_model().denoise(X)
+
+    def _row_model(self) -> RowModel:
+        """Return what new rows are answered with."""
+        return RowModel.of(self)
+
+    def _rows_of_embedding(self, X) -> Array:
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the embedding has {len(self.components_)} components; pass what "
+                "transform returns."
+            )
+        return restore(X @ self.components_, self.mean_, self.scale_)
 
     def _fit(self, X, *, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
         """Take ``X`` through the stages of its engine, and name the results; automatic gammas take these multiples."""

@@ -6,18 +6,21 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from frpcag.data.preprocess import check_flags
-from frpcag.estimators.carried_rows import DECODERS
+from frpcag.data.row_source import block_rows
 from frpcag.estimators.decomposition import FRPCAG
+from frpcag.runtime.memory import needed_bytes
 
 # What "auto" keeps: so many entries, within so many rows.
 _ENTRIES, _LEAST_ROWS, _MOST_ROWS = 1 << 24, 1000, 20_000
+# Arrays of the size of a block that linking and solving hold at their peak, and bytes for each row and neighbour.
+_BLOCK_ARRAYS, _NEIGHBOR_BYTES = 12, 120
 
 
 def check_compression(model: Any) -> None:
     """Raise ValueError for parameters of `CompressiveFRPCAG` that no data could make right."""
-    if model.decoder not in DECODERS:
-        raise ValueError(f"decoder={model.decoder!r} is unknown; choose one of {', '.join(map(repr, DECODERS))}.")
     check_flags(keep_low_rank=model.keep_low_rank)
     if model.output is not None and not isinstance(model.output, (str, Path)):
         raise ValueError(f"output={model.output!r} must be None or the path of a folder.")
@@ -26,15 +29,12 @@ def check_compression(model: Any) -> None:
         return
     if not isinstance(inner, FRPCAG):
         raise ValueError(f"estimator={inner!r} must be an FRPCAG or None.")
-    graphs = [("sample_graph", inner.sample_graph)]
-    if model.n_features_kept is not None:
-        graphs.append(("feature_graph", inner.feature_graph))
-    for name, graph in graphs:
-        if not isinstance(graph, str) and not hasattr(graph, "fit_transform"):
-            raise ValueError(
-                f"estimator's {name} must be a search such as 'auto', since rows are linked to a sample that is "
-                f"drawn in fit; got {type(graph).__name__}."
-            )
+    graph = inner.sample_graph
+    if not isinstance(graph, str) and not hasattr(graph, "fit_transform"):
+        raise ValueError(
+            "estimator's sample_graph must be a search such as 'auto', since rows are linked to a sample that is drawn "
+            f"in fit; got {type(graph).__name__}."
+        )
 
 
 def count_kept(name: str, given: Any, n: int, *, least: int, width: int | None = None) -> int:
@@ -56,3 +56,37 @@ def count_kept(name: str, given: Any, n: int, *, least: int, width: int | None =
         word = "'auto', " if width is not None else ""
         raise ValueError(f"{name}={given!r} must be {word}an integer of at least {least}, or a share in (0, 1].")
     return min(n, int(given) if whole else max(least, round(float(given) * n)))
+
+
+def carry_bytes(
+    shape: tuple[int, int], itemsize: int, *, kept: tuple[int, int], n_neighbors: int, n_components: int, stored: bool,
+    low_rank: bool,
+) -> int:  # fmt: skip
+    """Return about how many bytes a compressive fit takes at its peak, those of ``X`` not counted.
+
+    Parameters
+    ----------
+    shape, itemsize : tuple of int and int
+        Of the matrix.
+    kept : tuple of int
+        Rows and columns that the problem is solved on.
+    n_neighbors, n_components : int
+    stored : bool
+        Whether results of the length of ``X`` go to files.
+    low_rank : bool
+        Whether the clean part is kept.
+
+    Examples
+    --------
+    >>> from frpcag.estimators.kept import carry_bytes
+    >>> needs = {"kept": (20_000, 64), "n_neighbors": 10, "n_components": 8, "low_rank": False, "stored": True}
+    >>> carry_bytes((10**7, 64), 4, **needs) / 2**30 < 0.6
+    True
+    """
+    (n, p), (m, q) = shape, kept
+    rows = min(n, block_rows(p))
+    fit = 2 * m * p * itemsize + needed_bytes(m, q, np.float32 if itemsize == 4 else np.float64, n_neighbors)
+    sample = 6 * m * p * itemsize
+    blocks = _BLOCK_ARRAYS * rows * p * itemsize + _NEIGHBOR_BYTES * rows * 5 * n_neighbors
+    results = 0 if stored else n * itemsize * (n_components + (p if low_rank else 0))
+    return int(max(fit, sample + blocks) + results)

@@ -76,10 +76,8 @@ RESULTS: dict[str, Mapping[str, Check]] = {
     "FRPCAGCV": {**_OVER_FRPCAG, "cv_results_": series, "best_index_": best_index},
     "CompressiveFRPCAG": {
         **_DECOMPOSITION,
-        "sample_rows_": floats_or_missing("mp"),
         "sample_indices_": whole_numbers("m", below="n"),
-        "feature_indices_": whole_numbers("q", below="p"),
-        "estimator_": fitted_on("mq"),
+        "estimator_": fitted_on("mp"),
         "heldout_error_": one_of(float),
     },
     "FRPCAGClustering": {

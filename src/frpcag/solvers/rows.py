@@ -29,7 +29,7 @@ _BLOCK = 32
 
 
 @dataclass(frozen=True, eq=False)
-class RowModel:
+class CellModel:
     """What right cells of a row are like: Student's t of 4 degrees around ``B a``, the entries of ``a`` normal.
 
     Wrong cells lie anywhere in the range of the data, or repeat one value.
@@ -69,7 +69,7 @@ class Explained(NamedTuple):
     wrong: Array
 
 
-def widths(model: RowModel) -> Array:
+def widths(model: CellModel) -> Array:
     """Return by how much residuals of each step are taken as wider than they are, 1 in the end.
 
     At the start, when nothing is explained, residuals are as wide as the rows: else every cell would look wrong.
@@ -80,7 +80,7 @@ def widths(model: RowModel) -> Array:
     return np.maximum(first * NARROWING ** np.arange(N_STEPS + 1), 1).astype(np.float32)
 
 
-def explain_rows(model: RowModel, rows: Any, seen: Any, rate: Any, *, n_jobs: int | None = None) -> Explained:
+def explain_rows(model: CellModel, rows: Any, seen: Any, rate: Any, *, n_jobs: int | None = None) -> Explained:
     """Find the most probable directions of each row, and its wrong cells, by generalised expectation maximisation.
 
     A step bounds the log-likelihood from below by a quadratic whose matrix is the same for all rows, so it costs
@@ -89,7 +89,7 @@ def explain_rows(model: RowModel, rows: Any, seen: Any, rate: Any, *, n_jobs: in
 
     Parameters
     ----------
-    model : RowModel
+    model : CellModel
     rows : ndarray or tensor of shape (n_rows, n_features)
         Centred, float32; 0 where missing.
     seen : ndarray or tensor of the same shape
@@ -104,8 +104,8 @@ def explain_rows(model: RowModel, rows: Any, seen: Any, rate: Any, *, n_jobs: in
 
     Examples
     --------
-    >>> from frpcag.solvers.rows import RowModel, explain_rows
-    >>> line = RowModel(np.ones((9, 1), "f4") / 3, np.ones(1, "f4"), np.full(9, 0.1, "f4"), 0.1)
+    >>> from frpcag.solvers.rows import CellModel, explain_rows
+    >>> line = CellModel(np.ones((9, 1), "f4") / 3, np.ones(1, "f4"), np.full(9, 0.1, "f4"), 0.1)
     >>> row = np.array([[2, 2, 2, 2, 7, 2, 2, 2, 2]], "f4")
     >>> values, wrong = explain_rows(line, row, np.ones_like(row), -np.ones_like(row))
     >>> values[0, 4].round(1), wrong[0].round(1)

@@ -10,10 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from frpcag import FRPCAG
-from frpcag.estimators import known_rows, prepared_rows
-from frpcag.estimators.placed_rows import FittedRows
-from frpcag.graphs import build_graph
 from frpcag.graphs.metric_choice import find_metric
+from frpcag.rows import RowModel, known
+from frpcag.rows import model as row_model
 
 
 def subspace(n=260, p=40, rank=3, *, noise=0.02, seed=0, dtype=np.float64):
@@ -28,13 +27,13 @@ def fitted(X, **params):
 
 
 def count_preparations(monkeypatch):
-    made, prepare = [], known_rows.KnownRows.__init__
+    made, prepare = [], known.KnownRows.__init__
 
     def spy(self, *args, **options):
         made.append(self)
         prepare(self, *args, **options)
 
-    monkeypatch.setattr(known_rows.KnownRows, "__init__", spy)
+    monkeypatch.setattr(known.KnownRows, "__init__", spy)
     return made
 
 
@@ -113,7 +112,7 @@ def test_new_rows_are_near_by_the_metric_of_the_fit(metric, name):
     train, new = subspace()
     model = fitted(train, metric=metric)
     model.denoise(new)
-    found = prepared_rows.prepared(model).known.metric
+    found = RowModel.of(model).known.metric
     assert found.name == name
     assert_allclose(found.cut, find_metric(name, train - train.mean(axis=0)).cut, rtol=1e-6)
 
@@ -150,13 +149,13 @@ def test_copies_prepare_their_own_and_answer_alike(monkeypatch, tmp_path):
 def test_what_is_prepared_goes_with_the_model():
     train, new = subspace()
     gc.collect()
-    before = len(prepared_rows._PREPARED)
+    before = len(row_model._PREPARED)
     model = fitted(train)
     model.denoise(new)
-    assert len(prepared_rows._PREPARED) == before + 1
+    assert len(row_model._PREPARED) == before + 1
     del model
     gc.collect()
-    assert len(prepared_rows._PREPARED) == before
+    assert len(row_model._PREPARED) == before
 
 
 @pytest.mark.parametrize("factor", [1e-25, 1e25])
@@ -358,15 +357,13 @@ def test_an_entry_near_the_end_of_the_range_leaves_answers_finite():
 
 
 def test_missing_cells_start_as_predicted_where_no_sample_graph_says_more():
-    rng = np.random.default_rng(0)
-    rows = 1e4 + rng.normal(size=(5, 30))
-    graph = build_graph(rng.normal(size=(50, 30)), axis=1, n_neighbors=4, laplacian="combinatorial")
-    terms = {"gamma1": 0.0, "gamma2": 1.0, "n_neighbors": 5, "loss": "huber", "huber_delta": 0.7, "n_jobs": 1}
-    placed = FittedRows(rows, sample_graph=None, feature_graph=graph, **terms)
-    gaps = np.where(rng.random(rows.shape) < 0.2, np.nan, rows)
-    found = placed.place(gaps, rows)
-    assert np.abs(found - 1e4).max() < 5
-    assert_allclose(placed.place(gaps - 1e4, rows - 1e4), found - 1e4, atol=1e-4)
+    train, new = subspace()
+    options = {"sample_graph": None, "gamma2": 1.0, "loss": "huber", "laplacian": "combinatorial"}
+    model = fitted(train, **options)
+    gaps = np.where(np.random.default_rng(0).random(new.shape) < 0.2, np.nan, new)
+    found = model.inverse_transform(model.transform(gaps))
+    moved = fitted(train + 1e4, **options)
+    assert_allclose(moved.inverse_transform(moved.transform(gaps + 1e4)), found + 1e4, atol=1e-2)
 
 
 @pytest.mark.parametrize("n_neighbors", [np.int64(5), np.int32(5)])

@@ -1,4 +1,4 @@
-"""What new rows are told by: the training rows, prepared once and asked again and again."""
+"""Right cells of new rows told from wrong ones by the training rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from frpcag.graphs.anchors import Anchors
 from frpcag.graphs.metric import Metric
 from frpcag.graphs.metric_choice import find_metric
-from frpcag.solvers.rows import FARTHEST, Repeats, RowModel, coarser_eps, explain_rows, repeat_rates, same_cells
+from frpcag.solvers.rows import FARTHEST, CellModel, Repeats, coarser_eps, explain_rows, repeat_rates, same_cells
 
 Array = np.ndarray
 
@@ -27,8 +27,6 @@ _USUAL = 0.25
 _COMMON, _MOST_COMMON, _EQUAL = 0.002, 32, 1e-6
 # A repeat is a value in this share of a row's cells, and in three of them.
 _REPEATED = 0.02
-# Sizes of float32 data from which on they are computed with in float32.
-_LEAST_SINGLE = 1e-30
 # Shares of a prediction that the clean rows near a row can have.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -84,9 +82,6 @@ class KnownRows:
     def __init__(
         self, X: Array, U: Array, *, center: Array, scale: Array, metric: str, n_neighbors: int, n_jobs: int | None
     ) -> None:
-        # One over a number as small as these leaves the range of float32.
-        if not np.abs(X).max(initial=0.0) > _LEAST_SINGLE:
-            X, U = X.astype(np.float64), U.astype(np.float64)
         self.center, self.scale, self.n_jobs, self.U, self.X = center, scale, n_jobs, U, X
         solved, clean = ((rows - center) / scale for rows in (X, U))
         self.least = max(3, int(_REPEATED * X.shape[1]))
@@ -243,9 +238,9 @@ class KnownRows:
         return repeat_rates(rows, near, weights, self.training, least=self.least)
 
 
-def _model(directions, variances, rank: int, scale, span: float, usual=(0.0, 0.0)) -> RowModel:
+def _model(directions, variances, rank: int, scale, span: float, usual=(0.0, 0.0)) -> CellModel:
     B = np.ascontiguousarray(directions[:, :rank])
-    return RowModel(B, (1 / variances[:rank]).astype(np.float32), scale.astype(np.float32), 1 / span, usual)
+    return CellModel(B, (1 / variances[:rank]).astype(np.float32), scale.astype(np.float32), 1 / span, usual)
 
 
 def _directions(rows: Array) -> tuple[Array, Array, Array]:
