@@ -185,3 +185,37 @@ def test_the_imputer_is_not_misled_by_columns_of_other_units():
     mean = np.broadcast_to(np.nanmean(X, axis=0), X.shape)
     small = gaps & (units == 1)
     assert np.abs(filled - clean)[small].mean() < 0.5 * np.abs(mean - clean)[small].mean()
+
+
+@pytest.mark.parametrize("changed", ["sign", "unit", "rows", "columns"])
+def test_filled_values_stay_when_the_table_is_arranged_or_measured_anew(changed):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3)) @ rng.normal(size=(3, 10)) + 0.1 * rng.normal(size=(120, 10))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    rows, columns, units = np.arange(120), np.arange(10), np.ones(10)
+    if changed in ("rows", "columns"):
+        rng.shuffle(rows if changed == "rows" else columns)
+    else:
+        units[2] = -1 if changed == "sign" else 1024
+    filled = RobustGraphImputer().fit_transform((X * units)[rows][:, columns])
+    expected = (RobustGraphImputer().fit_transform(X) * units)[rows][:, columns]
+    assert_allclose(filled / units[columns], expected / units[columns], atol=1e-6)
+
+
+def test_filled_values_stay_within_the_range_of_their_column():
+    rng = np.random.default_rng(1)
+    seconds, grams = rng.uniform(8, 24, size=80), rng.uniform(1e3, 5e3, size=80)
+    X = np.column_stack([seconds, grams, 2 * grams + rng.normal(size=80), 1e5 - grams])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    filled = RobustGraphImputer().fit_transform(X)
+    assert (filled >= np.nanmin(X, axis=0)).all()
+    assert (filled <= np.nanmax(X, axis=0)).all()
+
+
+def test_gaps_down_the_columns_are_hidden_as_gaps():
+    X = np.random.default_rng(6).normal(size=(200, 12))
+    for j in range(12):
+        X[15 * j : 15 * j + 15, j] = np.nan
+    hidden, missing = FRPCAGCV(random_state=0)._hide(X), np.isnan(X)
+    assert not (hidden & missing).any()
+    assert hidden[1:][hidden[:-1] & ~missing[1:]].mean() > 0.7

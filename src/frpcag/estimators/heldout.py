@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from frpcag.cells.order import canonical_order
 from frpcag.engines.base import Engine, check_parameters, engine_for, in_blocks, refuse_dask, rows_on_client
 from frpcag.engines.host import HostEngine
 from frpcag.estimators.decomposition import COLUMNS, FRPCAG
@@ -112,6 +113,12 @@ def _check_weights(name: str, values) -> None:
     numbers = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str)
     if not numbers or len(values) == 0 or not all(isinstance(v, Real) and 0 <= float(v) < np.inf for v in values):
         raise ValueError(f"{name}={values!r} must be a sequence of finite numbers >= 0, at least one.")
+
+
+def _in_patches(seen: Array) -> bool:
+    """Say whether what is missing lies side by side in the rows."""
+    beside = ~seen[:, 1:][~seen[:, :-1]]
+    return len(beside) > PATCH_ENTRIES and beside.mean() > max(PATCH, 2 * (~seen).mean())
 
 
 def _note(results: dict[str, list[float]], point: PathPoint, Xc: Array, hidden: Array) -> float:
@@ -266,17 +273,25 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _hide(self, Xc: Array) -> Array:
         """Return a random share of the observed entries, never the last one of a row or column.
 
-        Where missing entries lie in patches, each row hides what some other row misses: patches are predicted as
-        patches.
+        The choice follows from the data: it stays with an entry in every order of rows and columns. Where missing
+        entries lie in patches, each row hides what some other row misses, and where patches go down the columns, what
+        the row so many places above misses: patches are predicted as patches.
         """
         seen = ~np.isnan(Xc)
+        rows, columns = canonical_order(Xc)
         # A generator of another kind: numbers drawn from the same seed may have chosen what is missing.
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        hidden = seen & (rng.random(Xc.shape) < self.holdout)
-        beside = ~seen[:, 1:][~seen[:, :-1]]
-        if len(beside) > PATCH_ENTRIES and beside.mean() > max(PATCH, 2 * (~seen).mean()):
-            hidden = seen & ~seen[rng.permutation(len(seen))]
+        hidden = np.empty_like(seen)
+        hidden[np.ix_(rows, columns)] = rng.random(Xc.shape) < self.holdout
+        hidden &= seen
+        if _in_patches(seen.T):
+            hidden = seen & ~np.roll(seen, rng.integers(1, len(seen)), axis=0)
+        elif _in_patches(seen):
+            hidden[rows] = ~seen[rows[rng.permutation(len(seen))]]
+            hidden &= seen
+        if _in_patches(seen.T) or _in_patches(seen):
             hidden[(seen & ~hidden).sum(axis=1) < LEAST_LEFT * seen.sum(axis=1)] = False
+            hidden[:, (seen & ~hidden).sum(axis=0) < LEAST_LEFT * seen.sum(axis=0)] = False
         hidden[(seen & ~hidden).sum(axis=1) == 0] = False
         hidden[:, (seen & ~hidden).sum(axis=0) == 0] = False
         return hidden

@@ -161,7 +161,7 @@ PARTS: dict[str, Part] = {
         f"{_CELLS}.units",
         {
             "center": floats("p"),
-            "scale": floats("p", least=_TINY),
+            "scale": floats("p"),
             "low": floats("p"),
             "high": floats("p"),
             "mixed": one_of(bool),

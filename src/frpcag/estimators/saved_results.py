@@ -105,7 +105,7 @@ RESULTS: dict[str, Mapping[str, Check]] = {
         "rules_": part("CellRules"),
         "sample_indices_": whole_numbers("n"),
     },
-    "RobustGraphImputer": _OVER_FRPCAG,
+    "RobustGraphImputer": {**_OVER_FRPCAG, "units_": part("Units", optional=True)},
     "BackgroundSeparator": {
         "frame_shape_": frame_shape,
         "references_": frames("rhw", half=True),
