@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from frpcag import Problem, certificate, solve
+from frpcag import FRPCAG, Problem, certificate, solve
 from frpcag.problem import LOSSES, objective
 from solvers.test_solve import BACKENDS
 from support.rationals import true_gap
@@ -121,3 +121,40 @@ def test_the_objective_of_float32_is_summed_in_float64(loss):
     U = (X * np.float32(1.1)).astype(np.float32)
     at, _ = true_gap(X, U, W, 0.25, loss, 1.0)
     assert objective(problem, U) == pytest.approx(float(at), rel=1e-12)
+
+
+@quiet
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("backend", ["numpy", "numba", "torch"])
+def test_the_objective_is_that_of_the_result_after_rounding_to_float32(backend, loss):
+    if backend != "numpy":
+        pytest.importorskip(backend)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, W, _ = drawn(1, np.float64)
+        X = (rng.normal(size=X.shape) + 1e6 * rng.normal(size=3)).astype(np.float32)
+        problem = Problem(X, laplacian(W), None, gamma1=4.0, gamma2=0.0, loss=loss, huber_delta=0.5)
+        found = solve(problem, tol=1e-6, max_iter=300, backend=backend)
+        at, excess = true_gap(X, found.U, W, 4.0, loss, 0.5)
+        assert found.objective == pytest.approx(float(at), rel=1e-6)
+        assert Fraction(found.gap) * at >= excess
+
+
+@quiet
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_objective_of_a_fit_is_that_of_its_clean_part(loss):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(4, 3)) + 2.0**20).astype(np.float32)
+    model = FRPCAG(
+        1,
+        gamma1=4.0,
+        n_neighbors=3,
+        sample_graph=sp.csr_array(PATH),
+        feature_graph=None,
+        laplacian="combinatorial",
+        loss=loss,
+        tol=1e-6,
+    ).fit(X)
+    at, excess = true_gap(X, model.low_rank_, PATH, 4.0, loss, 1.0)  # without a level that no term sees
+    assert model.objective_ == pytest.approx(float(at), rel=1e-6)
+    assert Fraction(model.duality_gap_) * at >= excess

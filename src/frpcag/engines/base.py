@@ -7,6 +7,7 @@ from importlib import import_module
 from numbers import Integral
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from frpcag.backends import select_backend
@@ -17,7 +18,7 @@ from frpcag.graphs.checks import check_weight_options
 from frpcag.graphs.laplacian import check_laplacian
 from frpcag.graphs.metric import check_metric
 from frpcag.linalg.spreads import compare_spreads
-from frpcag.linalg.units import Moves
+from frpcag.linalg.units import Moves, Units
 from frpcag.problem import check_numbers
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.clock import Clock
@@ -42,6 +43,11 @@ class Centred:
         if not (self.center != 0).any() and not (self.scale != 1).any():
             return None
         return self.Xc.shape[0] * float(abs(self.center / self.scale).sum())
+
+    @property
+    def units(self) -> Units:
+        """The same for `frpcag.linalg.units`."""
+        return Units(np.ones(self.Xc.shape[0]), self.center, self.scale)
 
 
 class Factors(NamedTuple):

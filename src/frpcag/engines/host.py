@@ -12,7 +12,7 @@ from frpcag.engines.base import Centred, Engine, Factors
 from frpcag.engines.gammas import scale_free_gamma
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.linalg.factorize import check_n_components, gram_svd
-from frpcag.linalg.units import Moves, Units, row_blocks
+from frpcag.linalg.units import Moves, row_blocks
 from frpcag.problem import Problem
 from frpcag.runtime.memory import require_memory_for
 from frpcag.runtime.threads import block_pool
@@ -98,10 +98,9 @@ class HostEngine(Engine):
         tensor = hasattr(U, "clone")
         if centred.level is None:
             return U.clone() if tensor else U.copy(), None
-        units = Units(np.ones(U.shape[0]), centred.center, centred.scale)
         U, out = (U.clone(), None) if tensor else (U, np.empty_like(U))
         with block_pool(self.model.n_jobs) as run:
-            return restore_in_place(X, centred.Xc, U, solution.slope, units, problem, out=out, run=run)
+            return restore_in_place(X, centred.Xc, U, solution.slope, centred.units, problem, out=out, run=run)
 
     def factors(self, U: Array) -> Factors:
         """Return the factors of the clean part about its mean, which is taken off ``U`` in place."""

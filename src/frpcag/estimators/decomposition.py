@@ -358,7 +358,9 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Return the clean part in the units of ``X``; what is proved in ``solution`` is then about it."""
         low_rank, moves = engine.restore(X, solution, centred, problem)
         if moves is not None:
-            solution.settle(rounded(solution.certificate, moves), stop=self.stop, tol=self.tol)
+            solution.settle(
+                rounded(solution.certificate, moves, problem, low_rank, centred.units), stop=self.stop, tol=self.tol
+            )
         return engine.clipped(low_rank, solution) if self.nonnegative else low_rank
 
     def _solve_refined(

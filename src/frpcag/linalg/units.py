@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,6 +99,34 @@ def restore_rows(X: Any, inner: Any, U: Any, V: Any, units: Units, terms: Terms,
         v = _wide(V, xp)
         cross = (v * move + abs(v) * (lost + float(np.finfo(str(V.dtype).removeprefix("torch.")).eps) * moved)).sum()
     return out, Moves(*map(float, (_loss(R, terms, xp).sum(), shift.sum(), drift.sum(), moved.sum(), cross)))
+
+
+def graph_terms(U: np.ndarray, units: Units, terms: tuple, reaches: tuple) -> tuple[float, float]:
+    """Return the graph terms at a point given in the outer units, and how far they may be off; in float64, by blocks.
+
+    ``terms`` are both Laplacians, or None, and their gammas; ``reaches`` are those of `Problem.reaches`.
+    """
+    n, p = U.shape
+    unit, (reach1, reach2) = np.broadcast_to(units.unit, p), reaches
+    sums: list[tuple[float, float, float]] = []
+    longest = 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for (L, gamma), turned in zip(terms, (True, False), strict=True):
+            if L is None or gamma == 0:
+                continue
+            longest = max(longest, int(np.diff(L.indptr).max()))
+            for some in row_blocks((p, n) if turned else (n, p), 16 * BLOCK_ENTRIES):
+                rows, columns = (slice(None), some) if turned else (some, slice(None))
+                level = units.left[rows, None] * units.right[columns]
+                at, lost = _distance(U[rows, columns].astype(np.float64), level, unit[columns], 0.0)
+                lost += units.blur * abs(level / unit[columns])
+                reach = reach1[:, None] if turned else reach2
+                product = at * (L @ at if turned else (L @ at.T).T)
+                sums.append((gamma * product.sum(), (reach * at * at).sum(), (reach * lost * lost).sum()))
+    value, size, spread = (fsum(column) for column in zip(*sums, strict=True)) if sums else (0.0, 0.0, 0.0)
+    # A sum of a block adds up to so many numbers one after the other; the root of a graph term is a seminorm.
+    room = EPS * (longest + 64) * size
+    return value, room + 2 * sqrt(max(value + room, 0.0) * spread) + spread
 
 
 def _distance(A: Any, level: Any, unit: Any, inner: Any) -> tuple[Any, Any]:

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.linalg.units import Moves, Units, levels_of
-from frpcag.problem import EPS, TINY, Array, Certificate
+from frpcag.linalg.units import Moves, Units, graph_terms, levels_of
+from frpcag.problem import EPS, TINY, Array, Certificate, Problem
 
 # Typical sizes between these need no other unit: squares of their roundings stay in the range of float32.
 _PLAIN = (2.0**-20, 2.0**20)
+# Share of the objective that rounding may hide before graph terms are computed again.
+_LOOSE = 1e-4
 # Largest entry, as a power of two, in units that are not those of the data.
 _LARGEST = {"float32": 90, "float64": 900}
 
@@ -66,18 +68,29 @@ def in_units_of(at: Certificate, problem: Any, units: Units) -> Certificate:
     return there._replace(excess=there.excess + 4 * TINY) if at.excess > 0 else there  # numbers may underflow
 
 
-def rounded(at: Certificate, moves: Moves) -> Certificate:
-    """Return what is proved where both the data and the point of a certificate have been rounded since."""
+def rounded(at: Certificate, moves: Moves, problem: Any, U: Any, units: Units) -> Certificate:
+    """Return what is proved where both the data and the point of a certificate have been rounded since.
+
+    ``U`` is the point rounded, in the outer units. Where bounds of its graph terms are loose, arrays of the host have
+    them computed.
+    """
     if np.isnan(moves.cross):  # the square root of a graph term is a seminorm
         known, blur = 0.0, 2 * sqrt(max(at.smooth + at.doubt, 0.0)) * sqrt(moves.shift) + moves.shift
         grown = blur
     else:
         known, blur = moves.cross + moves.shift / 2, at.slip * moves.walk + moves.shift / 2
         grown = known + blur
+    doubt = at.doubt + blur
+    if type(problem) is Problem and doubt > _LOOSE * (moves.data + max(at.smooth, 0.0)):
+        terms = (problem.L1, problem.gamma1), (problem.L2, problem.gamma2)
+        smooth, off = graph_terms(U, units, terms, problem.reaches)
+        if off < doubt:
+            known, doubt = smooth - at.smooth, off
+            grown = known + at.doubt + off
     excess = at.excess + (moves.data - at.data) + grown + at.pull * moves.drift
     if moves.data != at.data:
         excess += 16 * EPS * (moves.data + at.data)
-    return at._replace(data=moves.data, smooth=at.smooth + known, excess=excess, doubt=at.doubt + blur)
+    return at._replace(data=moves.data, smooth=at.smooth + known, excess=excess, doubt=doubt)
 
 
 def rounding_room(inner: Any, units: Units | None, level: float | None) -> Callable[[Certificate], float]:

@@ -143,7 +143,7 @@ def solve(
             solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
         if not np.isfinite(moves.data):  # entries at the end of the range, brought back to their units
             raise ValueError(_out_of_range(given))
-        solution.settle(posed(rounded(solution.certificate, moves)), stop=stop, tol=tol)
+        solution.settle(posed(rounded(solution.certificate, moves, problem, solution.U, units)), stop=stop, tol=tol)
     if solution.status == "interrupted":
         raise SolveInterrupted(solution)
     if solution.status == "max_iter":
