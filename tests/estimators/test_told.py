@@ -1,5 +1,6 @@
 """What a fit tells people: units that differ, stages, the gap it did not reach, and itself in a notebook."""
 
+import logging
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -118,10 +119,24 @@ def test_a_warning_below_a_method_of_scikit_learn_points_at_the_line():
     assert [one.filename for one in caught] == [__file__]
 
 
-@pytest.mark.parametrize("verbose", [-1, "yes"])
-def test_a_wrong_verbose_is_refused(X, verbose):
-    with pytest.raises(ValueError, match="verbose="):
-        FRPCAG(verbose=verbose).fit(X)
+@pytest.mark.parametrize("model", [FRPCAG, RobustGraphCleaner])
+@pytest.mark.parametrize("verbose", [-3, "yes"])
+def test_a_wrong_verbose_is_refused(X, model, verbose):
+    with pytest.raises(ValueError, match=f"verbose={verbose!r} must be an integer >= 0"):
+        model(verbose=verbose).fit(X)
+
+
+def test_the_cleaner_tells_its_stages_and_decisions_and_leaves_loggers_alone(X, capsys):
+    level = logging.getLogger("frpcag").level
+    cleaner = RobustGraphCleaner(verbose=1).fit(X)
+    told = capsys.readouterr().out
+    assert [line.partition(":")[0] for line in told.splitlines() if " s" in line and line[0] != " "][:2] == [
+        "units of the columns",
+        "wrong cells",
+    ]
+    assert "".join(cleaner.notes_[0].split()) in "".join(told.split())
+    assert told.rstrip().splitlines()[-1].startswith("factors: ")
+    assert logging.getLogger("frpcag").level == level
 
 
 def test_an_unreached_gap_says_what_it_means_and_points_at_the_line(X):

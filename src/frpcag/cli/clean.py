@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any
 
 import numpy as np
@@ -112,7 +110,8 @@ def clean(
             feature_shape=feature_shape, random_state=seed, n_jobs=jobs, callback=lambda progress: bar(progress)
         )
         cleaner = RobustGraphCleaner(model, random_state=seed, n_jobs=jobs)
-        with input_errors(file), collected_warnings(table.column_name) as notes, decisions_on(bar):
+        cleaner._tell = lambda decision: bar.stage(f"judging the cells: {shorten(decision, _MOST_TOLD)}")
+        with input_errors(file), collected_warnings(table.column_name) as notes:
             inner = fit_or_partial(cleaner, table.X)
         timer.lap("clean")
         cells = Cells.of_model(cleaner)
@@ -147,28 +146,6 @@ def clean(
             _print_summary(record, cells, table, target)
     if inner.status_ == INTERRUPTED:
         raise typer.Exit(CTRL_C)
-
-
-@contextmanager
-def decisions_on(bar: Bar) -> Iterator[None]:
-    """Show what is decided along the way as stages of a bar."""
-
-    class Stages(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            told = " ".join(record.getMessage().split())
-            bar.stage(f"judging the cells: {told[:_MOST_TOLD]}{'…' if len(told) > _MOST_TOLD else ''}")
-
-    rounds = logging.getLogger("frpcag.estimators.cell_rounds")
-    handler, level, passed_on = Stages(), rounds.level, rounds.propagate
-    rounds.addHandler(handler)
-    rounds.setLevel(logging.INFO)
-    rounds.propagate = False
-    try:
-        yield
-    finally:
-        rounds.removeHandler(handler)
-        rounds.setLevel(level)
-        rounds.propagate = passed_on
 
 
 def _record(table: DataTable, cleaner, cells: Cells, *, about, seed: int, notes: list[str], jobs) -> dict[str, Any]:

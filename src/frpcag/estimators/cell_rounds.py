@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,8 +31,6 @@ from frpcag.cells.units import Units
 from frpcag.estimators.heldout_search import N_NEIGHBORS, GraphSetting, HeldoutSearch
 
 Array = np.ndarray
-
-logger = logging.getLogger(__name__)
 
 ROUNDS = 2
 MOST_RANK = 0.35
@@ -83,6 +81,8 @@ class CellRounds:
         Of the image behind a row.
     seed : int
     n_jobs : int, optional
+    tell : callable, optional
+        Called with every decision in words.
 
     Attributes
     ----------
@@ -104,6 +104,7 @@ class CellRounds:
     seed: int = 0
     n_jobs: int | None = None
     rounds: int = ROUNDS
+    tell: Callable[[str], object] | None = None
     notes: list[str] = field(default_factory=list)
     results: list[dict] = field(default_factory=list)
 
@@ -269,7 +270,8 @@ class CellRounds:
 
     def _note(self, message: str, *values) -> None:
         self.notes.append(message % values)
-        logger.info(message, *values)
+        if self.tell is not None:
+            self.tell(self.notes[-1])
 
     def _in_patches(self, missing: Array) -> bool:
         """Say whether missing cells lie side by side in the feature graph, so that scattered hold-outs mislead."""

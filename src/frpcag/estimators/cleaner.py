@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from numbers import Integral
 
 import numpy as np
@@ -19,7 +19,7 @@ from frpcag.cells.predictors import GraphPredictor
 from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
-from frpcag.engines.base import UnitsWarning, check_seed, map_rows, rows_on_client
+from frpcag.engines.base import UnitsWarning, check_seed, check_verbose, map_rows, rows_on_client
 from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.estimators.cell_rules import CellRules
 from frpcag.estimators.decomposition import FRPCAG
@@ -29,13 +29,13 @@ from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.labels.distinct import distinct_rows
 from frpcag.runtime.arrays import is_dask
+from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import needed_bytes, require_memory
+from frpcag.runtime.stages import StageReport
 from frpcag.runtime.threads import single_threaded_blas
 from frpcag.runtime.warn import muted
 
 Array = np.ndarray
-
-logger = logging.getLogger(__name__)
 
 # Rows on which everything is chosen; more rows are then judged by what was chosen.
 MOST_ROWS = 2000
@@ -70,7 +70,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     n_jobs : int, optional
         Number of threads; None is all cores.
     verbose : int, default=0
-        1 reports every decision through ``logging`` (logger ``frpcag``, level INFO).
+        1 tells each stage when it is done, with its seconds, and every decision when it is made.
 
     Attributes
     ----------
@@ -123,6 +123,9 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
     True
     """
 
+    # What else is told every decision when it is made.
+    _tell: Callable[[str], object] | None = None
+
     def __init__(self, estimator=None, *, random_state=None, n_jobs: int | None = None, verbose: int = 0):
         self.estimator = estimator
         self.random_state = random_state
@@ -153,13 +156,12 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         return self
 
     def _fit(self, X) -> None:
-        if not isinstance(self.verbose, Integral):
-            raise ValueError(f"verbose={self.verbose!r} must be an integer; pass 0 for silence.")
+        check_verbose(self.verbose)
         check_seed(self.random_state)
         if is_dask(X):
             X, self.sample_indices_ = rows_on_client(X, 0, most=CLIENT_ROWS)
         X = self._validate(X, reset=True)
-        model = FRPCAG(random_state=0) if self.estimator is None else clone(self.estimator)
+        model = FRPCAG(random_state=0, verbose=self.verbose) if self.estimator is None else clone(self.estimator)
         seed = int(check_random_state(0 if self.random_state is None else self.random_state).randint(2**31))
         # The table in an order of its own, each row once: neither places nor copies are evidence.
         first, kind = _distinct(X)
@@ -167,13 +169,19 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         table, order = X[first[rows]], np.argsort(rows)
         seen = ~np.isnan(table)
         shape = self._told_shape(X.shape[1])
-        if shape is None and len(table) >= LEAST_ROWS:
-            shape = find_shape(find_units(table, seen, one_level=False).apply(table), seen)
-        if shape is not None:
-            columns = np.arange(X.shape[1])
-        table, seen = (np.ascontiguousarray(A[:, columns]) for A in (table, seen))
-        units = find_units(table, seen, one_level=shape is not None)
-        rounds, post, predicted, wrong = self._find(table, seen, units, order, shape, seed)
+        clock = Clock()
+        with StageReport(self.verbose) as shown:
+            clock.listener = shown.lap
+            if shape is None and len(table) >= LEAST_ROWS:
+                shape = find_shape(find_units(table, seen, one_level=False).apply(table), seen)
+            if shape is not None:
+                columns = np.arange(X.shape[1])
+            table, seen = (np.ascontiguousarray(A[:, columns]) for A in (table, seen))
+            units = find_units(table, seen, one_level=shape is not None)
+            clock.lap("units")
+            tell = self._tell or shown.note
+            rounds, post, predicted, wrong = self._find(table, seen, units, order, shape, seed, tell)
+            clock.lap("judge")
         back = np.ix_(order[kind], np.argsort(columns))
         post, predicted, wrong, observed = post[back], predicted[back], wrong[order[kind]], ~np.isnan(X)
         flagged = (post > 0.5) & ~wrong[:, None]
@@ -248,7 +256,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         wrong = row_probability(post, observed) > 0.5
         return _repaired(X, observed, (post > 0.5) & ~wrong[:, None], post, predicted)
 
-    def _find(self, X: Array, observed: Array, units, order: Array, shape, seed: int):
+    def _find(self, X: Array, observed: Array, units, order: Array, shape, seed: int, tell: Callable[[str], object]):
         """Return the rounds, and probability, prediction and wrong rows of the data."""
         n = len(X)
         if n < LEAST_ROWS or X.shape[1] < 2 or observed.sum() < LEAST_CELLS:
@@ -261,10 +269,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         given = np.where(observed, X, 0)
         came = np.argsort(np.argsort(order)[rows])
         rounds = CellRounds(
-            Z[rows], observed[rows], graphs, given[rows], units, came, shape, seed=seed, n_jobs=self.n_jobs
+            Z[rows], observed[rows], graphs, given[rows], units, came, shape, seed=seed, n_jobs=self.n_jobs, tell=tell
         )
-        if self.verbose:
-            logging.getLogger("frpcag").setLevel(logging.INFO)
         with single_threaded_blas():  # many small products: threads would wait for each other
             rounds.run()
         if n <= MOST_ROWS:

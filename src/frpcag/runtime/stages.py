@@ -17,6 +17,7 @@ _WORDS = {
     "factorize": "factors",
     "prepare": "search of the sample prepared",
     "carry": "rows carried over",
+    "units": "units of the columns",
     "judge": "wrong cells",
 }
 _NEXT = {
@@ -28,6 +29,7 @@ _NEXT = {
     "refine": "sample_graph",
     "solve": "restore",
     "restore": "factorize",
+    "units": "judge",
 }
 
 
@@ -74,6 +76,11 @@ class StageReport:
         elif self._console is not None and tenth > self._tenth:
             self._console.print(line)
         self._tenth = tenth
+
+    def note(self, words: str) -> None:
+        """Say what was decided in the stage at work."""
+        if self._console is not None:
+            self._console.print(f"  {words}")
 
     def step(self, at: Any) -> None:
         """Show how far the solve is."""
