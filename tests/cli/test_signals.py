@@ -112,6 +112,30 @@ def test_signals_while_an_old_run_is_replaced_leave_the_new_one(working_folder, 
         assert record["certificate"]["n_iter"] == 1
 
 
+SWALLOWED = """
+import ctypes, os, signal, sys
+from frpcag.cli import fit, main as cli
+
+def read(*args, **options):
+    hit()
+    while True:  # until Ctrl-C is heard
+        pass
+
+hit = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+fit.read_input = read
+sys.argv = ["frpcag", "fit", "data.npy"]
+cli.main()
+"""
+
+
+def test_ctrl_c_within_a_callback_of_c_code_ends_the_run(working_folder, data):
+    done = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted before there was a result; nothing was written.\n"
+    assert names(working_folder) == ["data.npy"]
+
+
 class Interrupted(FRPCAG):
     """A fit whose certified result is stored before KeyboardInterrupt is raised."""
 
