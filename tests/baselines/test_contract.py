@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.neighbors import KNeighborsTransformer
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frpcag import build_graph
@@ -13,6 +15,7 @@ from frpcag.baselines import BASELINES, PREPROCESSING, preprocess
 
 # Steps enough for the small data here: models that run out of them warn.
 ENOUGH = {"NMF": {"max_iter": 2000}, "GNMF": {"max_iter": 2000}}
+BASIS = pytest.mark.parametrize("name", [name for name, model in BASELINES.items() if hasattr(model, "transform")])
 ALL = pytest.mark.parametrize("name", BASELINES)
 WITH_GRAPH = pytest.mark.parametrize("name", [name for name, model in BASELINES.items() if model.uses_graph])
 NONNEGATIVE = pytest.mark.parametrize("name", [name for name, model in BASELINES.items() if model.nonnegative])
@@ -46,12 +49,33 @@ def test_the_embedding_has_a_finite_row_for_every_sample_in_the_dtype_of_the_dat
     X = points(dtype=dtype)
     before = X.copy()
     model = make(name)
-    embedding = model.fit_transform(X)
-    assert embedding is model.embedding_
+    embedding = model.fit(X).embedding_
     assert embedding.shape == (40, {"k-means": 7}.get(name, getattr(model, "n_components", embedding.shape[1])))
     assert embedding.dtype == dtype
     assert np.isfinite(embedding).all()
     assert_array_equal(X, before)
+
+
+def test_every_model_but_those_of_a_graph_alone_maps_new_rows():
+    assert {name for name in BASELINES if not hasattr(BASELINES[name], "transform")} == {"NCut", "LE", "GLPCA"}
+
+
+@BASIS
+def test_a_model_with_a_basis_stands_in_a_pipeline(name):
+    X, new = points(), points(n=5, seed=1)
+    pipeline = make_pipeline(make(name), KMeans(3, n_init=1, random_state=0)).fit(X)
+    assert set(pipeline.predict(new)) <= {0, 1, 2}
+    model = pipeline[0]
+    rows = model.transform(new)
+    assert rows.shape == (5, model.embedding_.shape[1])
+    assert_allclose(rows[:1], model.transform(new[:1]), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["MMF", "RPCA", "RPCAG"])
+def test_rows_of_the_basis_come_back(name):
+    model = make(name).fit(points())
+    Z = points(n=6, p=len(model.components_), seed=2)
+    assert_allclose(model.transform(Z @ model.components_), Z, atol=1e-10)
 
 
 @ALL

@@ -4,7 +4,7 @@ Each is a scikit-learn estimator whose ``fit`` gives ``embedding_``, the points 
 attributes ``preprocess``, ``uses_graph``, ``nonnegative`` and ``nested`` say how the paper uses it.
 """
 
-from frpcag.baselines.base import Baseline
+from frpcag.baselines.base import Baseline, BasisBaseline
 from frpcag.baselines.classical import NMF, PCA, OriginalSpace
 from frpcag.baselines.factorized import GLPCA, GNMF, MMF
 from frpcag.baselines.protocol import PREPROCESSING, preprocess
@@ -36,6 +36,7 @@ __all__ = [
     "RPCA",
     "RPCAG",
     "Baseline",
+    "BasisBaseline",
     "LaplacianEigenmaps",
     "NCut",
     "OriginalSpace",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from frpcag.graphs import Graph
 from frpcag.graphs.build import GraphOptions, graph_of
@@ -19,8 +19,9 @@ Array = np.ndarray
 class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A comparison model: ``fit`` gives ``embedding_``, the points that k-means labels afterwards.
 
-    No model here maps new data, so there is no ``transform``. ``fit`` does not preprocess ``X``: the attribute
-    ``preprocess`` names what the paper does with the data first, and :func:`~frpcag.baselines.preprocess` does it.
+    Models with a basis have ``transform`` (:class:`BasisBaseline`), those with a graph alone do not. ``fit`` does not
+    preprocess ``X``: the attribute ``preprocess`` names what the paper does with the data first, and
+    :func:`~frpcag.baselines.preprocess` does it.
 
     Attributes
     ----------
@@ -72,9 +73,9 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(f"n_components={n_components!r} must be an integer from 1 to {fitted}, the number fitted.")
         return self.embedding_[:, :n_components]
 
-    def _validate(self, X) -> Array:
-        """Return ``X`` as a finite float array, of two samples at least."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    def _validate(self, X, *, reset: bool = True) -> Array:
+        """Return ``X`` as a finite float array, to fit of two samples at least."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=1 + reset, reset=reset)
         if self.nonnegative and X.min() < 0:
             name = type(self).__name__
             raise ValueError(
@@ -100,6 +101,44 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.positive_only = self.nonnegative
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class BasisBaseline(Baseline):
+    """A comparison model with a basis, ``components_``, so that it maps new rows, too.
+
+    ``embedding_`` holds the points of the paper; ``fit_transform(X)`` is ``fit(X).transform(X)``, so that a pipeline
+    treats the rows of the fit as it treats new ones.
+
+    Examples
+    --------
+    >>> from frpcag.baselines import BASELINES, BasisBaseline
+    >>> [name for name, model in BASELINES.items() if issubclass(model, BasisBaseline)]
+    ['k-means', 'PCA', 'MMF', 'NMF', 'GNMF', 'RPCA', 'RPCAG']
+    """
+
+    components_: Array
+
+    def fit_transform(self, X, y=None) -> Array:
+        """Fit, and return ``transform(X)``."""
+        return self.fit(X).transform(X)
+
+    def transform(self, X) -> Array:
+        """Return rows in the basis of the fit, each by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        return self._coordinates(self._validate(X, reset=False))
+
+    def _coordinates(self, X: Array) -> Array:
+        """Return the least squares of ``X ~ Z components_``."""
+        return X @ np.linalg.pinv(self.components_).astype(X.dtype)
 
 
 class GraphBaseline(Baseline):

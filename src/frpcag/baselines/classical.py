@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sklearn import decomposition
 
-from frpcag.baselines.base import Baseline
+from frpcag.baselines.base import Array, BasisBaseline
 
 
-class OriginalSpace(Baseline):
+class OriginalSpace(BasisBaseline):
     """The data themselves, for k-means without any model.
 
     Attributes
@@ -28,8 +28,11 @@ class OriginalSpace(Baseline):
         self.embedding_ = self._validate(X).copy()
         return self
 
+    def _coordinates(self, X: Array) -> Array:
+        return X.copy()
 
-class PCA(Baseline):
+
+class PCA(BasisBaseline):
     """Principal component analysis, scikit-learn's, exact.
 
     Parameters
@@ -71,8 +74,11 @@ class PCA(Baseline):
         self.components_ = self.estimator_.components_
         return self
 
+    def _coordinates(self, X: Array) -> Array:
+        return self.estimator_.transform(X)
 
-class NMF(Baseline):
+
+class NMF(BasisBaseline):
     """Non-negative matrix factorisation ``X ~ W H`` (Lee and Seung 1999), scikit-learn's, from a random start.
 
     Parameters
@@ -126,3 +132,6 @@ class NMF(Baseline):
         self.embedding_ = self.estimator_.fit_transform(X)
         self.components_, self.n_iter_ = self.estimator_.components_, self.estimator_.n_iter_
         return self
+
+    def _coordinates(self, X: Array) -> Array:
+        return self.estimator_.transform(X)

@@ -6,10 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.decomposition import non_negative_factorization
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from frpcag.baselines.base import Array, GraphBaseline, check_weight
+from frpcag.baselines.base import Array, BasisBaseline, GraphBaseline, check_weight
 from frpcag.linalg.eigenpairs import low_eigenpairs
 from frpcag.linalg.factorize import fix_signs, gram_svd
 from frpcag.runtime.warn import warn_user
@@ -127,7 +128,7 @@ def _largest(A) -> float:
     return float(eigsh(A, 1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
-class MMF(GraphBaseline):
+class MMF(BasisBaseline, GraphBaseline):
     """Matrix factorisation with manifold regularisation (Zhang and Zhao 2013), in closed form.
 
     ``W`` and ``V`` minimise ``||X - W V'||_F^2 + gamma tr(W' L W)`` over ``V' V = I``: the columns of ``V`` are the top
@@ -202,7 +203,7 @@ class MMF(GraphBaseline):
         return self
 
 
-class GNMF(GraphBaseline):
+class GNMF(BasisBaseline, GraphBaseline):
     """Graph-regularised non-negative matrix factorisation (Cai et al. 2011), by multiplicative updates.
 
     From a random start, every update lowers ``||X - W H||_F^2 + gamma tr(W' (D - A) W)`` over ``W, H >= 0``.
@@ -300,6 +301,9 @@ class GNMF(GraphBaseline):
         self.components_ = H / np.where(lengths > 0, lengths, 1)[:, None]
         self.embedding_ = W * lengths
         return self
+
+    def _coordinates(self, X: Array) -> Array:
+        return non_negative_factorization(X, H=self.components_, update_H=False, max_iter=self.max_iter)[0]
 
 
 def _random_start(X: Array, c: int, random_state) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag.baselines.base import Array, Baseline, GraphBaseline, check_weight
+from frpcag.baselines.base import Array, BasisBaseline, GraphBaseline, check_weight
 from frpcag.linalg.factorize import gram_svd
 from frpcag.runtime.warn import warn_user
 
@@ -31,7 +31,7 @@ class Decomposition(NamedTuple):
     converged: bool
 
 
-class RPCA(Baseline):
+class RPCA(BasisBaseline):
     """Robust PCA (Candes et al. 2011) by the inexact augmented Lagrangian method (Lin, Chen and Ma 2010).
 
     Minimises ``||U||_* + lam ||S||_1`` subject to ``X = U + S``.
@@ -51,6 +51,8 @@ class RPCA(Baseline):
     ----------
     embedding_ : ndarray of shape (n_samples, rank)
         The rows of ``U`` in its singular directions; distances between them are those of ``U``.
+    components_ : ndarray of shape (n_components, n_features)
+        Right singular vectors of ``U``, onto which ``transform`` projects.
     low_rank_, sparse_ : ndarray of shape (n_samples, n_features)
         ``U`` and ``S``.
     singular_values_ : ndarray of shape (rank,)
@@ -104,8 +106,9 @@ class RPCA(Baseline):
         U, S, rank, self.n_iter_, self.converged_ = augmented_lagrangian(
             X, lam, filters, rho=self.rho, max_iter=self.max_iter, tol=self.tol
         )
-        W, Sigma, _ = gram_svd(U, max(rank, 1), random_state=0)
+        W, Sigma, V = gram_svd(U, max(rank, 1), random_state=0)
         self.low_rank_, self.sparse_, self.singular_values_, self.embedding_ = U, S, Sigma, W * Sigma
+        self.components_ = V.T
         self.residual_ = _norm(X - U - S) / (_norm(X) or 1.0)
         self.objective_ = float(Sigma.sum(dtype=np.float64) + lam * np.abs(S).sum(dtype=np.float64))
         if filters is not None:
