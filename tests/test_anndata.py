@@ -91,3 +91,14 @@ def test_an_h5ad_file_goes_through_the_command_line(cells, tmp_path, monkeypatch
     clean = ad.read_h5ad("frpcag-run-cells/low_rank.h5ad")
     assert list(clean.var_names) == run["feature_names"]
     assert clean.X.min() >= 0
+
+
+@pytest.mark.parametrize("seed", [7, None])
+def test_the_seed_that_was_passed_is_recorded(cells, seed):
+    denoise(cells, n_components=3, random_state=seed)
+    assert cells.uns["frpcag"]["params"].get("random_state") == seed
+
+
+def test_estimators_name_the_function_for_annotated_data(cells):
+    with pytest.raises(ValueError, match=r"pass it to frpcag\.anndata\.denoise"):
+        FRPCAG().fit(cells)

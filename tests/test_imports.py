@@ -101,3 +101,7 @@ def test_the_conda_recipe_asks_for_what_the_package_asks_for():
     run = (REPOSITORY / "conda" / "meta.yaml").read_text().partition("  run:\n")[2].partition("\n\n")[0]
     asked = {line.strip("- ").replace(" ", "").replace("matplotlib-base", "matplotlib") for line in run.splitlines()}
     assert asked == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}
+
+
+def test_the_labels_of_the_changelog_are_there():
+    assert "linkage" in frpcag.labels.LABELLERS

@@ -59,6 +59,7 @@ _ROOMS = (
     "estimators",
     "graphs",
     "insight",
+    "labels",
     "plots",
     "problem",
     "report",

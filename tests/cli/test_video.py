@@ -127,6 +127,14 @@ def test_one_frame_is_enough_for_a_frozen_background(stack, frames, frpcag, work
     assert json.loads(result.stdout)["data"]["n_frames"] == 1
 
 
+def test_a_threshold_counts_for_a_frozen_background_too(stack, frpcag):
+    assert frpcag("video", stack, "--output", "first", "--quiet").exit_code == 0
+    result = frpcag("video", stack, "--model", "first/separator.npz", "--threshold", 1e9, "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert (record["threshold"], record["foreground"]["largest"]) == (1e9, 0.0)
+
+
 def test_little_memory_means_fewer_frames(stack, frpcag, working_folder):
     gigabytes = 56 * 32 * 48 * 20.5 / 2**30
     assert frpcag("video", stack, "--max-memory", max(gigabytes, 0.01), "--resize", "128x192", "--quiet").exit_code == 0

@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import DBSCAN
 
 from frpcag import FRPCAG, build_graph
+from frpcag.graphs import graph_from_weights
 
 
 @pytest.fixture
@@ -108,3 +109,31 @@ def test_distances_go_where_a_precomputed_metric_is_asked_for(X):
 def test_distances_of_other_weights_need_the_points(X):
     with pytest.raises(ValueError, match="pass X, one row a node"):
         build_graph(X, weights="binary").distances()
+
+
+@pytest.mark.parametrize(
+    "edges", [[(0, 1), (1, 2)], [(0, 1, 0.5), (1, 2, 0.5), (2, 3, 0.5)]], ids=["pairs", "weighted"]
+)
+def test_few_edges_are_edges_where_there_are_more_nodes(X, edges):
+    weights = build_graph(X, method=edges).weights
+    assert (weights.shape, weights.nnz) == ((30, 30), 2 * len(edges))
+
+
+@pytest.mark.parametrize(
+    "edges", [[(0, 1), (1, 2)], [(0, 1, 0.5), (1, 2, 0.5), (0, 2, 0.5)]], ids=["pairs", "weighted"]
+)
+def test_edges_that_might_be_a_matrix_are_refused(X, edges):
+    words = rf"has shape \({len(edges)}, .* a list of {len(edges)} edges; pass a matrix as .* both ways"
+    with pytest.raises(ValueError, match="A " + words):
+        graph_from_weights(edges)
+    if len(edges) == 3:
+        with pytest.raises(ValueError, match="method " + words):
+            build_graph(X[:3], method=edges)
+
+
+@pytest.mark.parametrize("A", [[[0, 2], [2, 0]], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]], ids=["2", "3"])
+def test_small_matrices_are_no_edges(X, A):
+    assert_array_equal(graph_from_weights(A).weights.toarray(), A)
+    assert_array_equal(build_graph(X[: len(A)], method=A).weights.toarray(), A)
+    with pytest.raises(ValueError, match="is a matrix of"):
+        build_graph(X, method=A)

@@ -192,3 +192,10 @@ def test_an_unknown_metric_is_refused_by_name(value):
 def test_nearest_neighbour_descent_does_euclidean_distances_only():
     with pytest.raises(ValueError, match="metric='l1' does not work with method='pynndescent'; pass 'approximate'"):
         build_graph(data(), metric="l1", method="pynndescent")
+
+
+def test_a_column_without_entries_does_not_change_the_truncated_metric():
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    empty = np.column_stack([X, np.full(40, np.nan)])
+    graphs = [build_graph(Z, n_neighbors=3, metric="truncated") for Z in (X, empty)]
+    assert (graphs[0].weights != 0).nnz == (graphs[1].weights != 0).nnz

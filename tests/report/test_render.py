@@ -116,3 +116,17 @@ def test_a_report_that_fails_leaves_the_old_one(bare, tmp_path, monkeypatch):
         write_report(path, bare)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_labels_may_be_a_list_of_words(model, tmp_path):
+    page = model.report(tmp_path / "page.html", labels=list("abc" * 20)).read_text(encoding="utf-8")
+    assert "<td>c</td>" in page or 'data-value="c"' in page
+
+
+def test_labels_that_are_not_one_a_sample_are_refused(model, tmp_path):
+    with pytest.raises(ValueError, match=r"labels has shape \(3,\) but there are 60 samples"):
+        model.report(tmp_path / "page.html", labels=[0, 1, 2])
+
+
+def test_pages_hold_no_nul_bytes(bare, no_plots):
+    assert "\0" not in render_report(replace(bare, title="a\0b"))

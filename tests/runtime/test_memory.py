@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from frpcag import FRPCAG, BackgroundSeparator, FRPCAGClustering, Problem, regularization_path, solve
+from frpcag import (
+    FRPCAG,
+    BackgroundSeparator,
+    FRPCAGClustering,
+    Problem,
+    RobustGraphCleaner,
+    regularization_path,
+    solve,
+)
 from frpcag.runtime import memory
 
 GIB = 2**30
@@ -32,9 +40,11 @@ def test_a_huge_sparse_matrix_is_refused_at_once_with_the_bytes(fit):
 
 def test_the_message_names_the_way_out(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 20 * GIB)
-    X = np.broadcast_to(np.float32(0), (10**6, 10**4))  # no memory of its own
-    with pytest.raises(MemoryError, match=r"20\.0 GiB are free; pass float32, fewer rows .* or a Dask array"):
-        FRPCAG().fit(X)
+    for dtype, words in ((np.float64, "float32, fewer rows"), (np.float32, "fewer rows")):
+        X = np.broadcast_to(dtype(0), (10**6, 10**4))  # no memory of its own
+        for model in (FRPCAG(), RobustGraphCleaner()):
+            with pytest.raises(MemoryError, match=rf"20\.0 GiB are free; pass {words} .* or a Dask array"):
+                model.fit(X)
 
 
 def test_frames_and_problems_are_guarded_too(monkeypatch):

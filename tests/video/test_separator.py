@@ -8,6 +8,8 @@ from reproduction.evaluate.foreground import mask_scores
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
 
 from frpcag import BackgroundSeparator
 from frpcag.video.masks import foreground_score
@@ -298,3 +300,8 @@ def test_real_footage_is_separated_better_than_by_the_median(clip):
     off = np.abs(frames[at] - np.median(frames, axis=0))
     best_median = max(mask_scores(off > level, truth)["f1"] for level in range(5, 100, 5))
     assert mask_scores(mask[at], truth)["f1"] > best_median + 0.05
+
+
+def test_scikit_learn_is_told_that_it_takes_frames():
+    with pytest.warns(SkipTestWarning, match="BackgroundSeparator"):
+        check_estimator(BackgroundSeparator())

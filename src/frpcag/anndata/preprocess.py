@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -179,10 +180,13 @@ def _add_graph(adata: Any, model: FRPCAG, key: str, k: int, *, seed: Any) -> Non
     graph = build_graph(model.embedding_, n_neighbors=k, random_state=seed)
     for name, matrix in (("connectivities", graph.weights), ("distances", graph.distances(model.embedding_))):
         adata.obsp[f"{key}_{name}"] = sp.csr_matrix(matrix, dtype=np.float32)
+    params = {"n_neighbors": k, "method": "umap", "metric": "euclidean", "use_rep": f"X_{key}"}
+    if isinstance(seed, Integral):  # other seeds cannot be written to a file
+        params["random_state"] = int(seed)
     adata.uns[key] = {
         "connectivities_key": f"{key}_connectivities",
         "distances_key": f"{key}_distances",
-        "params": {"n_neighbors": k, "method": "umap", "metric": "euclidean", "use_rep": f"X_{key}", "random_state": 0},
+        "params": params,
         "gamma1": model.gamma1_,
         "gamma2": model.gamma2_,
         "duality_gap": model.duality_gap_,

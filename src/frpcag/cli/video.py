@@ -126,6 +126,8 @@ def video(
             fitted: Fitted | None = Fitted(separator, numbers)
         else:
             separator, fitted = BackgroundSeparator.load(model), None
+            if threshold != "auto":
+                separator.threshold_ = threshold
             sample, _, n_frames = _sampled(frames, 1, bar)
             check_size(separator, sample.shape[1:], clip.name, model.name)
             timer.lap("read")

@@ -36,6 +36,8 @@ def validate_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if hasattr(X, "detach"):  # a tensor: its dtype is not NumPy's, and float32 would become float64
         X = X.detach().cpu().numpy()
+    if type(X).__name__ == "AnnData":
+        raise ValueError("X is an AnnData object; pass it to frpcag.anndata.denoise or cluster, or pass its X.")
     X = check_sparse(unmasked(X))
     values = frame_values(X)
     if values is None and isinstance(getattr(X, "shape", None), tuple) and reset:

@@ -319,7 +319,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         if reset and len(shape) == 2 and all(isinstance(size, Integral) for size in shape):
             n, p = (int(size) for size in shape)
             needed = n * p * _BYTES_PER_CELL + needed_bytes(n, p)
-            require_memory(needed, f"cleaning X with shape {(n, p)}")
+            require_memory(needed, f"cleaning X with shape {(n, p)}", dtype=getattr(X, "dtype", None))
         X = validate_matrix(self, X, reset=reset)
         return X.toarray() if hasattr(X, "toarray") else X
 

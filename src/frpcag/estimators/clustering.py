@@ -186,7 +186,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
             require_memory_for(Z, FRPCAG() if self.estimator is None else self.estimator)
             Z = Z.toarray()
         self._check(len(Z))
-        require_memory(self._bytes(Z), f"clustering X with shape {Z.shape} in {Z.dtype}")
+        require_memory(self._bytes(Z), f"clustering X with shape {Z.shape} in {Z.dtype}", dtype=Z.dtype)
         random_state = check_random_state(self.random_state)
         whole = Z
         if self.assign not in AS_THE_PAPER:

@@ -18,6 +18,7 @@ def as_adjacency(graph: Any, *, n_nodes: int | None, argument: str) -> Any:
     graph : object
         A graph whose nodes are 0, 1, ... in any order, or n others in the order of the samples; or an array of shape
         (m, 2) or (m, 3): two nodes an edge and its weight, 1 without one. Each edge stands there once or both ways.
+        Two pairs or three weighted edges, whose shape is also that of a matrix, are edges of more nodes than that.
     n_nodes : int or None
         Number of nodes, where it is known.
     argument : str
@@ -49,11 +50,32 @@ def as_adjacency(graph: Any, *, n_nodes: int | None, argument: str) -> Any:
         edges = np.asarray(graph)
     except ValueError:
         return graph
-    is_list = edges.ndim == 2 and edges.shape[1] in (2, 3) and edges.shape[0] != edges.shape[1]
-    if not is_list or edges.dtype.kind not in "iuf":
+    if edges.ndim != 2 or edges.shape[1] not in (2, 3) or edges.dtype.kind not in "iuf":
+        return graph
+    if edges.shape[0] == edges.shape[1] and _is_matrix(edges, n_nodes, argument):
         return graph
     size = n_nodes if n_nodes is not None else int(edges[:, :2].max(initial=-1)) + 1
     return _adjacency(edges.astype(np.float64), size, argument)
+
+
+def _is_matrix(A: Array, n_nodes: int | None, argument: str) -> bool:
+    """Return whether a square array, which might be a list of edges, is a matrix; raise ValueError if it may be either.
+
+    A list of edges holds numbers of nodes and links none to itself; a matrix is symmetric, its diagonal zero.
+    """
+    m, ends = len(A), A[:, :2]
+    are_nodes = (ends == np.round(ends)) & (ends >= 0) & (ends < (np.inf if n_nodes is None else n_nodes))
+    if not are_nodes.all() or (ends[:, 0] == ends[:, 1]).any():
+        return True
+    looks_like_one = bool((A == A.T).all() and not A.diagonal().any())
+    if looks_like_one and n_nodes in (None, m):
+        return True
+    if looks_like_one or n_nodes is None or n_nodes <= m:
+        raise ValueError(
+            f"{argument} has shape {A.shape}, which is a matrix of {m} nodes or a list of {m} edges; pass a matrix as "
+            "scipy.sparse.csr_array, and list edges both ways."
+        )
+    return False
 
 
 def _refuse_directed(directed: bool, argument: str) -> None:

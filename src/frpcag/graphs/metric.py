@@ -70,6 +70,7 @@ def mean_deviation(rows: NDArray) -> float:
     Deviations beyond six mean ones count as six. NaN is missing.
     """
     rows = np.asarray(rows, dtype=np.float64)
+    rows = rows[:, ~np.isnan(rows).all(axis=0)]
     largest = float(np.nanmax(np.abs(rows), initial=0.0)) or 1.0
     rows = rows / largest
     sizes = np.abs(rows - np.nanmedian(rows, axis=0))

@@ -58,7 +58,7 @@ class Fit:
     gamma1, gamma2 : float
     has_missing : bool
         Some entries of the data were missing; ``U + S`` holds their prediction.
-    labels : ndarray of shape (n_samples,), optional
+    labels : array-like of shape (n_samples,), optional
     feature_names : sequence of str, optional
     sample_names : sequence of str, optional
         The ids of the samples.
@@ -108,6 +108,14 @@ class Fit:
     versions: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.labels is not None:
+            object.__setattr__(self, "labels", np.asarray(self.labels))
+            if np.shape(self.labels) != (self.n_samples,):
+                raise ValueError(
+                    f"labels has shape {np.shape(self.labels)} but there are {self.n_samples} samples; pass one each."
+                )
 
     @classmethod
     def of_model(cls, model: Any, **more: Any) -> Fit:

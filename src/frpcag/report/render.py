@@ -46,7 +46,7 @@ def render_report(fit: Fit) -> str:
     cell_map, *figures = draw_figures(fit) if fit.cells is not None else (None, *draw_figures(fit))
     timings = {**fit.timings, "total": float(sum(fit.timings.values()))} if fit.timings else {}
     tables = {"Parameters": _asked(fit), "Seconds": timings, "Versions": fit.versions}
-    return (
+    page = (
         _templates()
         .get_template("page.html")
         .render(
@@ -64,6 +64,7 @@ def render_report(fit: Fit) -> str:
             about={name: words.table_of(values) for name, values in tables.items()},
         )
     )
+    return page.replace("\0", "\ufffd")  # what HTML has in its place
 
 
 def write_report(path: str | os.PathLike, fit: Fit) -> Path:

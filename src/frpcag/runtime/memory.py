@@ -109,7 +109,7 @@ def available_bytes() -> int | None:
     return free if left is None else min(free, left)
 
 
-def require_memory(needed: int, what: str) -> None:
+def require_memory(needed: int, what: str, *, dtype: Any = None) -> None:
     """Raise MemoryError where ``needed`` bytes are more than there are.
 
     Parameters
@@ -118,6 +118,8 @@ def require_memory(needed: int, what: str) -> None:
         Bytes.
     what : str
         What needs them, such as "a fit of X with shape (3, 4)".
+    dtype : dtype, optional
+        Of the data: owners of float64 are told that float32 takes less.
     """
     space = _address_space_left()
     if needed < LEAST and space is None:
@@ -128,8 +130,9 @@ def require_memory(needed: int, what: str) -> None:
     else:
         limited = ""
     if free is not None and needed > free:
+        single = "float32, " if dtype == np.float64 else ""
         raise MemoryError(
-            f"{what} needs about {in_words(needed)}, but {in_words(free)} are free{limited}; pass float32, fewer rows "
+            f"{what} needs about {in_words(needed)}, but {in_words(free)} are free{limited}; pass {single}fewer rows "
             "or fewer columns, or a Dask array, which is fitted block by block."
         )
 
@@ -197,7 +200,7 @@ def require_memory_for(X: Any, model: Any) -> None:
     kept = dtype if isinstance(dtype, np.dtype) and dtype == np.float32 else np.dtype(np.float64)
     one = in_words(shape[0] * shape[1] * kept.itemsize)
     what = f"a fit of X with shape {shape} in {kept} (dense: {one} for each array of its size)"
-    require_memory(fit_bytes(X, model), what)
+    require_memory(fit_bytes(X, model), what, dtype=kept)
 
 
 def _has_missing(X: Any) -> bool:

@@ -141,6 +141,11 @@ class BackgroundSeparator(FrozenBackground, SavedModel, BaseEstimator):
         self.n_jobs = n_jobs
         self.callback = callback
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
+
     def fit(self, frames, y=None):
         """Separate the frames of a clip.
 
