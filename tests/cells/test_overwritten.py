@@ -54,3 +54,11 @@ def test_a_column_of_nothing_else_keeps_its_cells():
     X, _ = scattered(smooth())
     X[:, 30] = 0
     assert not np.isnan(without_overwritten(X, shape=SHAPE)[:, 30]).any()
+
+
+def test_zeros_of_rectified_features_are_no_overwriting():
+    rng = np.random.default_rng(0)
+    y, A = rng.integers(0, 4, 500), rng.normal(size=(10, 60))
+    inner = rng.normal(size=(4, 10))[y] @ A / 3 + 0.8 * rng.normal(size=(500, 10)) @ rng.normal(size=(10, 60)) / 3
+    X = np.maximum(0, inner)
+    assert without_overwritten(X) is X

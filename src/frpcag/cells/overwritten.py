@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from frpcag.cells.feature_graphs import find_shape, grid_weights
+from frpcag.cells.guard import Judge, Verdict
+from frpcag.cells.metric import column_folds
 from frpcag.cells.repeats import MOST_RATE, Repeat, find_repeats
 from frpcag.cells.units import find_units
 
@@ -34,6 +37,25 @@ def without_overwritten(X: Array, *, shape: tuple[int, int] | None = None) -> Ar
         ``X`` itself where there is nothing to change.
     """
     return find_overwriting(X[judged_rows(len(X))], shape=shape).applied(X)
+
+
+def judged_groups(
+    groups: Iterable[list], given: Array, observed: Array, W2: sp.csr_array | None, judge: Judge
+) -> Iterator[tuple[list, Array, Verdict]]:
+    """Yield groups of values with the probability of their cells and the verdict; a later one knows what was believed.
+
+    Values that mark more than can be told from what is normal are left out.
+    """
+    left = observed
+    for group in groups:
+        post = np.maximum.reduce([one.posterior(given, observed, W2) for one in group])
+        after = left & ~(post > 0.5)
+        if after.sum() < (1 - MOST_RATE) * observed.sum():
+            continue
+        verdict = judge.compare(left, after, on=after)
+        if verdict.agrees:
+            left = after
+        yield group, post, verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +109,16 @@ def find_overwriting(rows: Array, *, shape: tuple[int, int] | None = None) -> Ov
     if shape is None:
         shape = find_shape(find_units(rows, seen, one_level=False).apply(rows), seen)
     W2 = None if shape is None else grid_weights(*shape)
-    found = Overwriting(find_repeats(np.where(seen, rows, 0), seen, W2), W2)
+    given = np.where(seen, rows, 0)
+    repeats = find_repeats(given, seen, W2)
+    if repeats:
+        Z = find_units(rows, seen, one_level=shape is not None).apply(rows)
+        judge = Judge(Z, seen, column_folds(rows.shape[1]), W2, "l1", np.random.Generator(np.random.SFC64(7)))
+        scattered = [one for one in repeats if one.kind == "scattered"]
+        groups = [*filter(None, [scattered]), *([one] for one in repeats if one.kind == "block")]
+        verdicts = judged_groups(groups, given, seen, W2, judge)
+        repeats = [one for group, _, verdict in verdicts if verdict.agrees for one in group]
+    found = Overwriting(repeats, W2)
     marked = found.mark(rows)
     if marked.mean() > MOST_RATE:
         found, marked = Overwriting([], W2), np.zeros_like(marked)

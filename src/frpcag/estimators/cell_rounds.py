@@ -15,6 +15,7 @@ from frpcag.cells.guard import SHARE, Judge, Verdict, cells_in_doubt, hide
 from frpcag.cells.low_rank import RANKS, LowRankPredictor, column_medians, top_directions
 from frpcag.cells.metric import column_folds, folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import fit_mixture, row_probability
+from frpcag.cells.overwritten import judged_groups
 from frpcag.cells.predictors import (
     CAP,
     GraphPredictor,
@@ -25,7 +26,7 @@ from frpcag.cells.predictors import (
     mixed,
     stack_weights,
 )
-from frpcag.cells.repeats import MOST_RATE, WITNESSES, Repeat, common_values, equal_witnesses, find_repeats
+from frpcag.cells.repeats import WITNESSES, Repeat, common_values, equal_witnesses, find_repeats
 from frpcag.cells.stuck import Run, drifting, find_runs, in_runs
 from frpcag.cells.units import Units
 from frpcag.estimators.heldout_search import N_NEIGHBORS, GraphSetting, HeldoutSearch
@@ -169,14 +170,7 @@ class CellRounds:
         """Return the overwriting values that the judge believes in; their cells are flagged."""
         accepted: list[Repeat | Block] = []
         self.unresolved = False
-        for group in self._candidates():
-            posts = [one.posterior(self.given, self.observed, self.W2) for one in group]
-            post = np.maximum.reduce(posts)
-            before = self.observed & ~self.flagged
-            after = before & ~(post > 0.5)
-            if after.sum() < (1 - MOST_RATE) * self.observed.sum():
-                continue  # more than can be told from what is normal
-            verdict = self.judge.compare(before, after, on=after)
+        for group, post, verdict in judged_groups(self._candidates(), self.given, self.observed, self.W2, self.judge):
             for one in group:
                 self._note("value %.6g: %s, rate %.3f, held-out error %+.1f %% (%.1f sigma)", one.value, one.kind,
                            one.rate, 100 * verdict.change, verdict.sigmas)  # fmt: skip
