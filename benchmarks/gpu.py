@@ -1,6 +1,6 @@
 """The GPU: one solver step against the memory floor, whole fits by stage, memory, and our own CPU backend.
 
-Run on a machine with an NVIDIA GPU and FRPCAG_DATA set: ``python benchmarks/gpu.py [steps] [fits] [cpu] [streamed]``
+Run on a machine with an NVIDIA GPU and FRPCAG_DATA set: ``python benchmarks/gpu.py [steps] [fits] [cpu] [rows]``
 (all four without arguments). Writes results/gpu.json.
 
 The floor of a step is that of ``benchmarks/step.py``: ``(nnz(L1) + 4 n) p`` numbers, every neighbour row of Y read from
@@ -21,7 +21,6 @@ from reproduction.datasets import load_dataset
 
 from frpcag import FRPCAG, build_graph
 from frpcag.backends import select_backend
-from frpcag.backends.torch import backend as torch_backend
 from frpcag.backends.torch.backend import TensorProblem, TorchBackend
 from frpcag.engines.torch import fit_bytes, tensor_gamma
 from frpcag.graphs.torch.neighbors import approximate_neighbors, exact_neighbors
@@ -185,44 +184,6 @@ def measure_cpu() -> dict:
     return record
 
 
-def measure_streamed(n: int = 70000, *, share: float = 0.25) -> dict:
-    """Return the step of a problem streamed through a fraction of its memory, beside the bus and the whole problem."""
-    problem = make_problem(matrix("mnist", n))
-    host = Problem(
-        problem.X.cpu().numpy(), problem.L1.to_scipy(), problem.L2.to_scipy(), problem.gamma1, problem.gamma2
-    )
-    lam = 1 / lipschitz(problem)
-    backend = TorchBackend(fused=False)
-    budget = int(share * 6 * host.X.nbytes)
-    free_bytes, torch_backend.free_bytes = torch_backend.free_bytes, lambda device: budget
-    try:
-        blocks = backend.load(host, step=lam)
-    finally:
-        torch_backend.free_bytes = free_bytes
-    whole = backend.load(problem, step=lam)
-    for k in range(20):
-        for state in (blocks, whole):
-            backend.step(state, momentum=k / (k + 3))
-    found, expected = backend.gap(blocks), backend.gap(whole)
-    del whole
-    pinned = torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True)
-    copy = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
-    bus = pinned.numel() / min(_seconds(lambda: copy.copy_(pinned, non_blocking=True)) for _ in range(5))
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    seconds = best_of(lambda: backend.step(blocks, momentum=0.5), 8)
-    gap = best_of(lambda: backend.gap(blocks), 3)
-    halo = sum(len(block.halo) for block in blocks._blocks)
-    record = {
-        "n": n, "budget_MB": budget / 1e6, "blocks": blocks.n_blocks, "halo_share": halo / n, "step_ms": 1e3 * seconds,
-        "gap_ms": 1e3 * gap, "bus_GB_s": bus / 1e9,
-        "bus_ms": 1e3 * host.X.nbytes * (5 + halo / n) / bus, "gaps": [found.gap, expected.gap],
-        "peak_MB": (torch.cuda.max_memory_allocated() - before) / 1e6,
-    }  # fmt: skip
-    print("streamed", record, flush=True)
-    return record
-
-
 def measure_rows(n: int = 25000) -> list[dict]:
     """Return the milliseconds a row of transform and denoise, of a model on the GPU and of one on the host's cores."""
     X = matrix("mnist", n + 10_000)
@@ -248,7 +209,7 @@ def measure_rows(n: int = 25000) -> list[dict]:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1:] or ["steps", "fits", "cpu", "streamed", "rows"]
+    asked = sys.argv[1:] or ["steps", "fits", "cpu", "rows"]
     bandwidth = copy_bandwidth()
     record = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "copy_TB_s": bandwidth / 1e12}
     print(record, flush=True)
@@ -261,8 +222,6 @@ if __name__ == "__main__":
         print("recall", record["approximate_recall"], flush=True)
     if "cpu" in asked:
         record["cpu"] = measure_cpu()
-    if "streamed" in asked:
-        record["streamed"] = measure_streamed()
     if "rows" in asked:
         record["rows"] = measure_rows()
     write_result("gpu", record)

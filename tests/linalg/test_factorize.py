@@ -30,7 +30,6 @@ def test_factors_are_those_of_the_dense_svd(shape, dtype):
 def test_rank_rule_counts_singular_values_above_the_threshold():
     U = np.diag([10.0, 1.0, 0.2, 0.05, 0.0])
     assert gram_svd(U)[1].size == 3
-    assert gram_svd(U, rank_tol=0.001)[1].size == 4
 
 
 def test_a_share_keeps_the_fewest_components_that_hold_it():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -93,10 +92,6 @@ def restore_in_place(
     """
     xp, out = _module(U), U if out is None else out
     reach1, reach2 = problem.reaches
-    if is_tensor(U) and U.is_cuda and find_spec("triton"):
-        from frpcag.backends.torch.triton_restore import restore_tensor
-
-        return U, restore_tensor(X, inner, U, V, units, Terms(reach1, reach2, problem.loss, problem.huber_delta))
 
     def restore_block(rows: slice) -> Moves:
         terms = Terms(reach1[rows], reach2, problem.loss, problem.huber_delta)

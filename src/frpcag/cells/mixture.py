@@ -51,12 +51,11 @@ class Mixture:
         steps = np.maximum(self.scales * TO_SCALE, self.floor).astype(spread.dtype)
         return steps[np.searchsorted(self.edges, spread)]
 
-    def posterior(self, residual: Array, spread: Array, *, share: float | None = None) -> Array:
+    def posterior(self, residual: Array, spread: Array) -> Array:
         """Return the probability that each cell is wrong."""
-        share = self.share if share is None else share
         scale = self.scale(spread) * self.width
-        right = (1 - share) * np.exp(_log_student(residual / scale)) / scale
-        wrong = share / self.span
+        right = (1 - self.share) * np.exp(_log_student(residual / scale)) / scale
+        wrong = self.share / self.span
         return (wrong / (wrong + right)).astype(residual.dtype)
 
 

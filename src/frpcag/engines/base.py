@@ -219,13 +219,11 @@ def engine_for(X: Any, model: Any) -> Engine:
 
 
 def _kind_of(X: Any, name: Any, model: Any) -> str:
-    """Return where ``X`` goes through the stages; an array too large for the GPU stays on the host."""
+    """Return where ``X`` goes through the stages; "auto" leaves one too large for the GPU on the host."""
     if is_dask(X) or name == "dask":
         return "dask"
-    if is_tensor(X):
+    if is_tensor(X) or name == "torch":
         return "torch"
-    if name == "torch":
-        return "torch" if import_module("frpcag.engines.torch").fits_on_device(X, model) else "host"
     return "torch" if name == "auto" and takes_gpu(X, model) else "host"
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from frpcag.backends.torch.backend import TensorProblem, free_bytes, require_memory
+from frpcag.backends.torch.backend import TensorProblem, require_memory
 from frpcag.data.preprocess import (
     check_range,
     check_shape,
@@ -63,20 +63,6 @@ def fit_bytes(shape: tuple[int, int], itemsize: int, n_neighbors: int) -> int:
     size = n * p * itemsize
     blocks = 16 * min(max(n * n, p * p, 32 * n * p), BLOCK)
     return max(ARRAYS * size + 80 * (n + p) * n_neighbors, 7 * size // 2 + blocks)
-
-
-def fits_on_device(X: Any, model: Any) -> bool:
-    """Say whether the fit of an array fits in the free memory of the GPU; without one, all fits do.
-
-    Where it does not, the stages run on the host, and the solve streams row blocks to the GPU and back.
-    """
-    free = free_bytes(_device())
-    shape = getattr(X, "shape", None)
-    if free is None or not isinstance(shape, tuple) or len(shape) != 2:
-        return True
-    itemsize = 4 if getattr(X, "dtype", None) == np.float32 else 8
-    k = int(model.n_neighbors) if isinstance(model.n_neighbors, Integral) else 0
-    return fit_bytes((int(shape[0]), int(shape[1])), itemsize, k) <= free
 
 
 class TorchEngine(HostEngine):

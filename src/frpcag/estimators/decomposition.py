@@ -79,11 +79,10 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     stop : {"gap", "change"}, default="gap"
         Stop on the relative duality gap, or on the change of the iterates as the paper does.
     backend : {"auto", "numpy", "numba", "torch", "dask"} or DaskBackend, default="auto"
-        What computes the fit. "torch" computes graphs, solve and factors on the GPU where there is one, and streams an
-        array that is larger than it; "dask" computes them on the workers of the current Dask client, row block by row
-        block; a :class:`DaskBackend` also says where checkpoints and results go. "auto" takes torch for tensors, Dask
-        for Dask arrays, and for others a GPU that is there and predicted to be faster (the environment variable
-        ``FRPCAG_GPU=0`` forbids it), else Numba.
+        What computes the fit. "torch" computes graphs, solve and factors on the GPU where there is one; "dask" computes
+        them on the workers of the current Dask client, row block by row block; a :class:`DaskBackend` also says where
+        checkpoints and results go. "auto" takes torch for tensors, Dask for Dask arrays, and for others a GPU that is
+        there and predicted to be faster (the environment variable ``FRPCAG_GPU=0`` forbids it), else Numba.
     feature_shape : (int, int), optional
         Height and width of the image behind a row, for ``feature_graph="grid"``.
     random_state : int, RandomState or None

@@ -57,7 +57,6 @@ class HeldoutSearch:
         Weights of each candidate; None drops the term.
     cap : float
         See `frpcag.cells.predictors.error_cap`.
-    losses : tuple of str
     start : GraphSetting, optional
         A setting found on much the same cells: the search is then a short walk from there.
     """
@@ -69,7 +68,6 @@ class HeldoutSearch:
     neighbors: dict[str, list[Neighbors]]
     feature_graphs: dict[str, sp.csr_array | None]
     cap: float
-    losses: tuple[str, ...] = ("l1", "huber", "l2")
     start: GraphSetting | None = None
     n_jobs: int | None = None
     results: list[dict] = field(default_factory=list)
@@ -95,7 +93,7 @@ class HeldoutSearch:
         self._pattern(self._best[1], steps=FINE_STEPS)
         first = self._best[1]
         off = float(np.abs(self.X - self._best[3])[self.shown].mean()) or 1.0
-        for loss in self.losses:
+        for loss in ("l1", "huber", "l2"):
             if loss == first.loss:
                 continue
             factor = (2 * off if loss == "l2" else 1.0) / (2 * off if first.loss == "l2" else 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 from frpcag.labels.cloud import Cloud
 from frpcag.labels.kmeans import kmeans
 from frpcag.labels.linkage import linkage, numbered
-from frpcag.labels.spectral import cluster_qr, spectral
+from frpcag.labels.spectral import spectral
 
 Array = np.ndarray
 
@@ -27,7 +27,6 @@ def centres(cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: An
 LABELLERS: dict[str, Callable[..., Array]] = {
     "linkage": linkage,
     "spectral": spectral,
-    "cluster_qr": cluster_qr,
     "kmeans": centres,
 }
 

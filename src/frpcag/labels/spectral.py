@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import qr, svd
 
 from frpcag.graphs import Graph, graph_from_weights
 from frpcag.labels.cloud import Cloud
@@ -21,19 +20,6 @@ def spectral(cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: A
     L = graph_from_weights(cloud.affinity).laplacian
     points = spectral_embedding(L, n_clusters, random_state=random_state)
     return kmeans(points, n_clusters, n_init=n_init, random_state=random_state)[0]
-
-
-def cluster_qr(cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: Any = None) -> Array:
-    """Return labels by pivoted QR of the lowest eigenvectors (Damle, Minden and Ying 2019).
-
-    The pivots are one node of each cluster; the rotation that takes their rows nearest to unit vectors makes the
-    largest coordinate of a node its cluster. Nothing is drawn and nothing iterated.
-    """
-    L = graph_from_weights(cloud.affinity).laplacian
-    _, V = low_eigenpairs(L, n_clusters, random_state=random_state)
-    pivots = qr(V.T, mode="r", pivoting=True)[1][:n_clusters]
-    left, _, right = svd(V[pivots].T, full_matrices=False)
-    return np.abs(V @ (left @ right)).argmax(axis=1)
 
 
 def spectral_embedding(L: Any, n_clusters: int, *, random_state: Any = None) -> Array:

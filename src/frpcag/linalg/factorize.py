@@ -20,9 +20,7 @@ SKETCH_RANK = 256
 _BLOCK = 4096
 
 
-def gram_svd(
-    U: Array, n_components: int | float | None = None, *, rank_tol: float = RANK_TOL, random_state=None
-) -> tuple[Array, Array, Array]:
+def gram_svd(U: Array, n_components: int | float | None = None, *, random_state=None) -> tuple[Array, Array, Array]:
     """Factorise ``U`` as ``W @ diag(Sigma) @ V.T`` (Shahid et al. 2016, Sec. VI-B2).
 
     Parameters
@@ -31,9 +29,7 @@ def gram_svd(
         The matrix, float32 or float64.
     n_components : int or float, optional
         Number of components; a float in (0, 1) keeps the fewest that hold this share of the squared singular
-        values; None keeps every singular value above ``rank_tol`` times the largest.
-    rank_tol : float, default=0.01
-        Threshold of the rank rule.
+        values; None keeps every singular value above ``RANK_TOL`` times the largest.
     random_state : int, RandomState or None
         Used by the randomised route, taken when both sides exceed 4096.
 
@@ -65,12 +61,12 @@ def gram_svd(
     if min(n, p) > _GRAM_SIDE:
         rank = n_components if isinstance(n_components, Integral) else SKETCH_RANK
         W, Sigma, Vt = randomized_svd(scaled, min(rank, n, p), random_state=random_state)
-        c = count_components(Sigma, n_components, rank_tol)
+        c = count_components(Sigma, n_components)
         Sigma = Sigma[:c]
         V, W = fix_signs(Vt[:c].T, W[:, :c])
     else:
         A = scaled if p <= n else scaled.T
-        Sigma, V = gram_factors(gram_sum(A), n_components, rank_tol=rank_tol)
+        Sigma, V = gram_factors(gram_sum(A), n_components)
         inverse = np.divide(1.0, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
         other = A @ (V * inverse).astype(U.dtype)
         # The Gram matrix of the samples has the left vectors; the signs of the right ones are fixed.
@@ -93,12 +89,12 @@ def check_n_components(n_components, n: int, p: int) -> None:
     )
 
 
-def count_components(Sigma: Array, n_components: int | float | None, rank_tol: float = RANK_TOL) -> int:
+def count_components(Sigma: Array, n_components: int | float | None) -> int:
     """Return how many of the singular values, descending, to keep; as `gram_svd` says."""
     if isinstance(n_components, Integral):
         return int(n_components)
     if n_components is None:
-        return max(int(np.sum(Sigma[0] * rank_tol < Sigma)), 1)
+        return max(int(np.sum(Sigma[0] * RANK_TOL < Sigma)), 1)
     energy = np.cumsum(np.square(Sigma / (Sigma[0] or 1.0)))
     return int(np.searchsorted(energy, n_components * energy[-1])) + 1 if energy[-1] > 0 else 1
 
@@ -151,13 +147,13 @@ def gram_sum(A: Array) -> Array:
     return gram
 
 
-def gram_factors(gram: Array, n_components: int | float | None, *, rank_tol: float = RANK_TOL) -> tuple[Array, Array]:
+def gram_factors(gram: Array, n_components: int | float | None) -> tuple[Array, Array]:
     """Return the singular values and right singular vectors of a matrix from its Gram matrix ``A.T @ A``.
 
     Parameters
     ----------
     gram : ndarray of shape (p, p)
-    n_components, rank_tol
+    n_components : int, float or None
         As in `gram_svd`.
 
     Returns
@@ -169,5 +165,5 @@ def gram_factors(gram: Array, n_components: int | float | None, *, rank_tol: flo
     """
     values, vectors = np.linalg.eigh(gram)
     Sigma = np.sqrt(np.maximum(values[::-1], 0.0))
-    c = count_components(Sigma, n_components, rank_tol)
+    c = count_components(Sigma, n_components)
     return Sigma[:c], fix_signs(vectors[:, ::-1][:, :c])[0]

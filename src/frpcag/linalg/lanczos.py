@@ -47,7 +47,7 @@ class Basis(Protocol):
         """Return ``v`` less its parts along the vectors kept."""
 
 
-def top_eigenvalue(vectors: Vectors, bound: float, *, basis: Basis | None = None, margin: float = MARGIN) -> float:
+def top_eigenvalue(vectors: Vectors, bound: float, *, basis: Basis | None = None) -> float:
     """Return an upper estimate of the largest eigenvalue of a symmetric positive semi-definite matrix.
 
     Parameters
@@ -61,13 +61,11 @@ def top_eigenvalue(vectors: Vectors, bound: float, *, basis: Basis | None = None
         orthogonal to the last two only, which is all the recurrence asks for in exact arithmetic; in floating point,
         eigenvalues that were found early come up again and take the place of new ones, so that the result may be some
         tenths of a percent looser after 30 steps. It takes the memory of four vectors instead of 34.
-    margin : float, default=0.01
-        Relative margin added to the result.
 
     Returns
     -------
     lmax : float
-        ``(1 + margin) * (theta + residual)`` for the largest Ritz value ``theta``, or ``bound`` where that is smaller.
+        ``(1 + MARGIN) * (theta + residual)`` for the largest Ritz value ``theta``, or ``bound`` where that is smaller.
     """
     if bound == 0.0:
         return 0.0
@@ -82,8 +80,8 @@ def top_eigenvalue(vectors: Vectors, bound: float, *, basis: Basis | None = None
             values, ritz = eigh_tridiagonal(alphas, betas)
             theta, residual = float(values[-1]), abs(length * float(ritz[-1, -1]))
             # A length of zero ends the run here too: the start vector spans an invariant subspace, theta is exact.
-            if residual <= SETTLED * margin * abs(theta) or len(alphas) == min(vectors.n, MAX_STEPS):
-                return min((1 + margin) * (theta + residual), 1.0) * bound
+            if residual <= SETTLED * MARGIN * abs(theta) or len(alphas) == min(vectors.n, MAX_STEPS):
+                return min((1 + MARGIN) * (theta + residual), 1.0) * bound
             betas.append(length)
         alphas.append(inner / square)
         # The lengths are known now, not when the vectors were made: one look a step is enough.
@@ -147,15 +145,13 @@ def start_vector(nodes: Array) -> Array:
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1
 
 
-def largest_eigenvalue(L: sp.sparray | sp.spmatrix, *, margin: float = MARGIN) -> float:
+def largest_eigenvalue(L: sp.sparray | sp.spmatrix) -> float:
     """Return an upper estimate of the largest eigenvalue of a Laplacian.
 
     Parameters
     ----------
     L : sparse array of shape (n_nodes, n_nodes)
         Symmetric positive semi-definite.
-    margin : float, default=0.01
-        Relative margin added to the result of the Lanczos run.
 
     Returns
     -------
@@ -181,4 +177,4 @@ def largest_eigenvalue(L: sp.sparray | sp.spmatrix, *, margin: float = MARGIN) -
     bound = float(abs(L).sum(axis=1).max()) if L.shape[0] else 0.0
     if bound == 0.0:
         return 0.0
-    return top_eigenvalue(HostVectors(L, bound), bound, basis=HostBasis(L.shape[0]), margin=margin)
+    return top_eigenvalue(HostVectors(L, bound), bound, basis=HostBasis(L.shape[0]))

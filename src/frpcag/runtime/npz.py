@@ -75,11 +75,6 @@ class StoredArrays:
             except Exception as error:  # whatever damage makes zipfile raise
                 raise ValueError(f"member {name} is damaged") from error
 
-    def describe(self, name: str) -> tuple[np.dtype, tuple[int, ...]]:
-        """Return dtype and shape of an array without reading it."""
-        dtype, shape, _, _ = self._header(name)
-        return dtype, shape
-
     def read(self, name: str, *, most: int | None = None) -> Array:
         """Return an array.
 

@@ -20,13 +20,9 @@ from frpcag.backends.torch.operations import (
     scaled,
     slopes,
 )
-from frpcag.backends.torch.streamed import StreamedState
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.problem import Certificate, Problem, Sums, certified, check_numbers, shrinkage, widened
 from frpcag.runtime import memory
-
-# Of the free bytes of a device, what a streamed solve takes: kernels and the library have buffers of their own.
-_SHARE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,15 +116,11 @@ class TorchBackend(Backend):
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.fused = fused
 
-    def load(self, problem: Problem, *, step: float, U0: Any = None) -> TorchState | StreamedState:
-        """Place the problem and its iterates on the device, or keep them on the host if it is too small for them."""
+    def load(self, problem: Problem, *, step: float, U0: Any = None) -> TorchState:
+        """Place the problem and its iterates on the device."""
         on_host = not isinstance(problem, TensorProblem)
         if not isinstance(problem, TensorProblem):
-            needed = (6 if problem.L2 is not None else 5) * problem.X.nbytes
-            free = free_bytes(self.device)
-            if free is not None and needed > free:
-                return StreamedState(problem, self.device, step=step, U0=U0, budget=int(_SHARE * free))
-            require_memory(needed, self.device)
+            require_memory((6 if problem.L2 is not None else 5) * problem.X.nbytes, self.device)
             problem = TensorProblem.of(problem, self.device)
         X: Any = problem.X
         X = X.contiguous()
@@ -147,29 +139,23 @@ class TorchBackend(Backend):
             state.buffers["steps"] = tuple(in_step_units(lists, step, X.dtype) for lists in (state.L1, state.L2))
         return state
 
-    def step(self, state: TorchState | StreamedState, *, momentum: float) -> StepScalars:
+    def step(self, state: TorchState, *, momentum: float) -> StepScalars:
         """Do one step of Shahid et al. 2016, Algorithm 1."""
-        if isinstance(state, StreamedState):
-            return state.step(momentum)
         if state.fused is None:
             return _step(state, momentum)
         with torch.cuda.device_of(state.X):
             return StepScalars(*state.fused.step(state, momentum=momentum))
 
-    def run_on_device(
-        self, state: TorchState | StreamedState, n_steps: int, *, t: float, restart: bool, rough: bool = True
-    ):
+    def run_on_device(self, state: TorchState, n_steps: int, *, t: float, restart: bool, rough: bool = True):
         """Do several steps; the Triton kernels decide momentum and restarts on the device."""
-        if isinstance(state, StreamedState) or state.fused is None:
+        if state.fused is None:
             return None
         with torch.cuda.device_of(state.X):
             sums, t = state.fused.advance(state, n_steps, t=t, restart=restart, rough=rough)
         return StepScalars(*sums), t
 
-    def gap(self, state: TorchState | StreamedState) -> Certificate:
+    def gap(self, state: TorchState) -> Certificate:
         """Return what is proved about ``U``, in float64."""
-        if isinstance(state, StreamedState):
-            return state.certificate()
         with torch.cuda.device_of(state.X):
             sums = (_gap_sums if state.fused is None else state.fused.gap_sums)(state)
         found = certified(state.problem, Sums(*sums))
@@ -177,20 +163,16 @@ class TorchBackend(Backend):
             state.fused.look_closer(state, found.gap)
         return found
 
-    def slope(self, state: TorchState | StreamedState) -> Any:
+    def slope(self, state: TorchState) -> Any:
         """Return the gradient of the graph terms at ``U``."""
-        if isinstance(state, StreamedState):
-            return state.slope()
         problem, state.buffers, state.Y = state.problem, {}, state.U
         terms = ((problem.L1, problem.gamma1), (problem.L2, problem.gamma2))
         L1, L2 = (scaled(L, 2 * gamma) for L, gamma in terms)
         V = slopes(state.U.double(), len(state.U), L1, L2, state.U.dtype)
         return V.cpu().numpy() if state.on_host else V
 
-    def unload(self, state: TorchState | StreamedState) -> Any:
+    def unload(self, state: TorchState) -> Any:
         """Return ``U``, a NumPy array if the problem's were."""
-        if isinstance(state, StreamedState):
-            return state.unload()
         state.graphs.clear()
         return state.U.cpu().numpy() if state.on_host else state.U
 
