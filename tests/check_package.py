@@ -16,7 +16,7 @@ import numpy as np
 
 import frpcag
 
-OPTIONAL = {"av", "dask", "distributed", "h5py", "pandas", "pyarrow", "pynndescent", "torch", "triton", "umap"}
+OPTIONAL = {"av", "dask", "distributed", "h5py", "pandas", "pyarrow", "torch", "triton", "umap"}
 OPTIONAL |= {"networkx", "zarr", "fsspec", "igraph", "anndata"}
 X = np.repeat(np.random.default_rng(0).normal(size=(3, 12)), 20, axis=0).astype(np.float32)
 
@@ -45,7 +45,6 @@ def check_missing_extras_are_named() -> None:
     tries = {
         "frpcag[gpu]": lambda: frpcag.FRPCAG(backend="torch").fit(X),
         "frpcag[dask]": lambda: frpcag.FRPCAG(backend="dask").fit(X),
-        "frpcag[ann]": lambda: frpcag.FRPCAG(sample_graph="pynndescent").fit(X),
     }
     for words, call in tries.items():
         message = ""
@@ -75,10 +74,6 @@ def check_io() -> None:
     from frpcag.data import read_matrix
 
     assert np.asarray(read_matrix("data.parquet")[0]).shape == X.shape
-
-
-def check_ann() -> None:
-    assert frpcag.build_graph(X, method="pynndescent").method == "pynndescent"
 
 
 def check_video() -> None:
@@ -124,7 +119,7 @@ def check_reproduce() -> None:
     command("reproduce", "--smoke", "neighbors", "--output", "smoke")
 
 
-CHECKS = {"io": check_io, "ann": check_ann, "video": check_video, "gpu": check_gpu, "dask": check_dask}
+CHECKS = {"io": check_io, "video": check_video, "gpu": check_gpu, "dask": check_dask}
 CHECKS |= {"graphs": check_graphs, "anndata": check_anndata, "reproduce": check_reproduce}
 
 

@@ -51,7 +51,7 @@ def test_the_package_alone_loads_no_other_library():
 
 
 def test_a_model_loads_no_plots_no_compiler_and_no_optional_library():
-    late = ("numba", "matplotlib", "torch", "dask", "pynndescent", "typer", "h5py", "av")
+    late = ("numba", "matplotlib", "torch", "dask", "typer", "h5py", "av")
     assert loaded_by("from frpcag import FRPCAG", *late) == []
 
 

@@ -38,7 +38,7 @@ SHARED_CLI = {"options", "errors", "progress", "runs", "pictures", "tables", "vi
 ONLY = {("video", "estimators"): {"frpcag.estimators.saved", "frpcag.estimators.whole"}}
 LATE = {
     *("torch", "triton", "dask", "distributed", "zarr", "fsspec", "matplotlib", "PIL", "av", "numba", "llvmlite"),
-    *("pandas", "pyarrow", "h5py", "pynndescent", "umap", "networkx", "igraph", "anndata"),
+    *("pandas", "pyarrow", "h5py", "umap", "networkx", "igraph", "anndata"),
 }
 HOMES = {
     "matplotlib": {"plots"},

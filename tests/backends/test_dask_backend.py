@@ -270,7 +270,6 @@ BAD = [
         "5 nodes but X has n_samples=6",
     ),
     (da.from_array(X, chunks=(3, 4)), {"feature_graph": sp.eye_array(3)}, "3 nodes but X has 4"),
-    (da.from_array(X, chunks=(3, 4)), {"sample_graph": "pynndescent"}, "sample_graph='pynndescent' is not done"),
     (da.from_array(X, chunks=(3, 4)), {"n_refine": 2}, "n_refine=2 is not done by backend='dask'.*pass n_refine=0"),
     (da.zeros((3, 16_385), chunks=(3, -1)), {}, "n_features=16385; backend='dask' takes at most 16384.*fewer features"),
     (da.from_array(X, chunks=(3, 4)), {"tol": -1.0}, "tol=-1.0"),

@@ -46,7 +46,7 @@ def test_every_module_of_a_command_is_listed():
 def test_info_lists_backends_and_extras(frpcag):
     info = json.loads(frpcag("info", "--json").stdout)
     assert info["backends"]["numpy"] is True
-    assert set(info["extras"]) == {"io", "ann", "video", "graphs", "anndata", "gpu", "dask"}
+    assert set(info["extras"]) == {"io", "video", "graphs", "anndata", "gpu", "dask"}
     assert info["versions"]["numpy"] == np.__version__
     assert "frpcag[io]" in frpcag("info").stdout
 

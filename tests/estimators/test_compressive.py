@@ -245,11 +245,6 @@ def test_labels_of_the_sample_are_carried_over():
     X, _, labels = corrupted()
     model = FRPCAGClustering(4, CompressiveFRPCAG(n_samples_kept=200, random_state=0), random_state=0).fit(X)
     assert adjusted_rand_score(labels, model.labels_) > 0.99
-    compressive = model.estimator_
-    sample = model.labels_[compressive.sample_indices_]
-    assert_array_equal(compressive.carry_labels(sample, X), model.labels_)
-    with pytest.raises(ValueError, match="labels has shape"):
-        compressive.carry_labels(labels, X)
 
 
 def test_nested_parameters_reach_the_model():

@@ -14,11 +14,10 @@ from sklearn.feature_extraction.image import grid_to_graph
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from frpcag.graphs import GRAPHS, Graph, build_graph, graph_from_transformer, graph_from_weights
+from frpcag.graphs import GRAPHS, Graph, build_graph, graph_from_weights
 from frpcag.graphs.build import GraphOptions, graph_of
 
-# pynndescent compiles for half a minute; its own search has a test in test_neighbors.py.
-KINDS = sorted(set(GRAPHS) - {"pynndescent"})
+KINDS = sorted(GRAPHS)
 
 
 def points(n=60, p=8, seed=0):
@@ -204,20 +203,20 @@ def test_transformer_gives_the_graph_of_our_own_exact_search():
 
 def test_transformer_is_not_fitted_itself():
     transformer = KNeighborsTransformer(n_neighbors=5)
-    graph_from_transformer(transformer, points())
+    build_graph(points(), method=transformer)
     assert not hasattr(transformer, "n_features_in_")
 
 
 def test_transformer_keeps_duplicates_as_neighbors():
     X = np.repeat(points(10), 3, axis=0)
-    A = graph_from_transformer(KNeighborsTransformer(n_neighbors=2), X).weights.toarray()
+    A = build_graph(X, method=KNeighborsTransformer(n_neighbors=2)).weights.toarray()
     assert_array_equal(A > 0, np.kron(np.eye(10), np.ones((3, 3)) - np.eye(3)) > 0)
 
 
 def test_connectivity_of_a_transformer_is_taken_as_weights():
     transformer = KNeighborsTransformer(n_neighbors=5, mode="connectivity")
     A = kneighbors_graph(points(), 4, include_self=False).toarray()  # its 5 count the point itself
-    assert_array_equal(graph_from_transformer(transformer, points()).weights.toarray(), (A + A.T) / 2)
+    assert_array_equal(build_graph(points(), method=transformer).weights.toarray(), (A + A.T) / 2)
 
 
 def test_features_can_be_linked_by_a_transformer():
@@ -298,11 +297,9 @@ def test_errors_name_the_argument_as_the_caller_does(method, message):
         graph_of(points(), method, GraphOptions(argument="sample_graph"))
 
 
-def test_errors_of_given_weights_and_transformers_name_their_own_argument():
+def test_errors_of_given_weights_name_their_own_argument():
     with pytest.raises(ValueError, match="A has negative weights"):
         graph_from_weights(-np.ones((3, 3)))
-    with pytest.raises(ValueError, match="transformer=DenseTransformer gave ndarray"):
-        graph_from_transformer(DenseTransformer(), points())
 
 
 def test_indices_are_32_bits_wide(kind):

@@ -189,11 +189,6 @@ def test_an_unknown_metric_is_refused_by_name(value):
         build_graph(data(), metric=value)
 
 
-def test_nearest_neighbour_descent_does_euclidean_distances_only():
-    with pytest.raises(ValueError, match="metric='l1' does not work with method='pynndescent'; pass 'approximate'"):
-        build_graph(data(), metric="l1", method="pynndescent")
-
-
 def test_a_column_without_entries_does_not_change_the_truncated_metric():
     X = np.random.default_rng(0).normal(size=(40, 5))
     empty = np.column_stack([X, np.full(40, np.nan)])

@@ -1,7 +1,6 @@
 """Neighbour searches, against brute force of scikit-learn in float64."""
 
 import os
-import sys
 from pathlib import Path
 
 import faiss
@@ -12,12 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_info
 
-from frpcag.graphs import build_graph
 from frpcag.graphs.neighbors import (
     approximate_neighbors,
     choose_search,
     exact_neighbors,
-    pynndescent_neighbors,
     query_neighbors,
 )
 
@@ -242,18 +239,6 @@ def test_query_neighbors_see_through_a_large_common_offset():
 
 def test_no_queries_give_no_neighbors():
     assert query_neighbors(clusters(100, 3), np.empty((0, 3)), 2)[0].shape == (0, 2)
-
-
-def test_pynndescent_finds_most_neighbors():
-    pytest.importorskip("pynndescent", reason="pynndescent is not installed")
-    X = clusters(1000, 8)
-    assert recall(pynndescent_neighbors(X, 5, random_state=0)[0], brute_force(X, 5)[0]) >= 0.95
-
-
-def test_missing_pynndescent_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynndescent", None)
-    with pytest.raises(ImportError, match=r"method='pynndescent' needs pynndescent; install frpcag\[ann\]"):
-        build_graph(clusters(50, 3), method="pynndescent")
 
 
 @pytest.mark.data

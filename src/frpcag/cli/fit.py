@@ -106,7 +106,7 @@ def fit(
         options.SampleGraph,
         typer.Option(
             metavar="NAME",
-            help="How to link the samples: auto, exact, approximate, pynndescent, or none, which drops the term.",
+            help="How to link the samples: auto, exact, approximate, or none, which drops the term.",
             rich_help_panel=options.MODEL,
         ),
     ] = options.SampleGraph.auto,

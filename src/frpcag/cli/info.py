@@ -18,7 +18,6 @@ from frpcag.runtime.threads import count_threads
 
 EXTRAS = {
     "io": ("pandas", "pyarrow", "h5py"),
-    "ann": ("pynndescent",),
     "video": ("av",),
     "graphs": ("networkx", "igraph"),
     "anndata": ("anndata",),

@@ -23,7 +23,6 @@ class SampleGraph(StrEnum):
     auto = "auto"
     exact = "exact"
     approximate = "approximate"
-    pynndescent = "pynndescent"
     none = "none"
 
 
@@ -33,7 +32,6 @@ class FeatureGraph(StrEnum):
     auto = "auto"
     exact = "exact"
     approximate = "approximate"
-    pynndescent = "pynndescent"
     grid = "grid"
     none = "none"
 

@@ -165,30 +165,6 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             )
         return as_asked(self, restore(E @ self.components_, self.mean_, self.scale_), X)
 
-    def carry_labels(self, labels, X):
-        """Return labels of the rows of ``X``, from labels of the sample, by the strongest links.
-
-        Parameters
-        ----------
-        labels : array-like of shape (n_kept,)
-            Of the rows ``sample_indices_``.
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self)
-        labels = np.asarray(labels)
-        if labels.shape != self.sample_indices_.shape:
-            raise ValueError(
-                f"labels has shape {labels.shape}, but the sample has {len(self.sample_indices_)} rows; pass one label "
-                "for each of sample_indices_."
-            )
-        source = RowSource(X, self, reset=False)
-        model = RowModel.of(self.estimator_)
-        return np.concatenate([model.vote(labels, model.near(self._as_solved(rows))) for _, rows in source.blocks()])
-
     def _cleaned(self, X) -> Iterator[Array]:
         source, model = RowSource(X, self, reset=False), RowModel.of(self.estimator_)
         for _, rows in source.blocks():

@@ -1,6 +1,6 @@
 """Graphs of samples and features: nearest neighbours, weights, Laplacians (Shahid et al. 2016, Sec. III)."""
 
-from frpcag.graphs.build import GRAPHS, build_graph, graph_from_transformer, graph_from_weights
+from frpcag.graphs.build import GRAPHS, build_graph, graph_from_weights
 from frpcag.graphs.graph import Graph
 from frpcag.graphs.laplacian import build_laplacian
 from frpcag.linalg.eigenpairs import low_eigenpairs
@@ -10,7 +10,6 @@ __all__ = [
     "Graph",
     "build_graph",
     "build_laplacian",
-    "graph_from_transformer",
     "graph_from_weights",
     "low_eigenpairs",
 ]

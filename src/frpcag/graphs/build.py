@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,9 @@ from frpcag.graphs.checks import (
 )
 from frpcag.graphs.graph import Graph, weighted_graph
 from frpcag.graphs.laplacian import check_laplacian
-from frpcag.graphs.metric import Metric, check_metric
+from frpcag.graphs.metric import check_metric
 from frpcag.graphs.metric_choice import find_metric
-from frpcag.graphs.neighbors import (
-    Neighbors,
-    approximate_neighbors,
-    choose_search,
-    exact_neighbors,
-    pynndescent_neighbors,
-)
+from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.weights import edges_to_matrix, gaussian_weights, mean_length, symmetrize_weights
 from frpcag.runtime.arrays import is_tensor
 
@@ -88,7 +81,7 @@ def build_graph(
         their own.
     method : str, sparse or dense adjacency, transformer or Graph, default="auto"
         "exact" search (the paper's strategy 1), "approximate" search (strategy 2; up to 144 nodes, all of which it
-        would look at, it is exact), "pynndescent" (approximate too, faster from some 100,000 nodes on once compiled),
+        would look at, it is exact),
         "auto" (exact while that takes seconds, else approximate), "grid" (pixels of an image of the given
         ``feature_shape``, each linked to the next ones up, down, left and right), a symmetric matrix of weights, an
         object with the interface of `sklearn.neighbors.KNeighborsTransformer`, or a Graph, which is returned as it is.
@@ -191,43 +184,6 @@ def graph_from_weights(
     return weighted_graph(weights, laplacian=laplacian, sigma=None, method=method)
 
 
-def graph_from_transformer(
-    transformer: Any,
-    X: Any,
-    *,
-    axis: int = 0,
-    sigma: str | float = "auto",
-    weights: str = "gaussian",
-    laplacian: str = "normalized",
-) -> Graph:
-    """Return the graph of the neighbours that a scikit-learn transformer finds.
-
-    Parameters
-    ----------
-    transformer : object
-        With the interface of `sklearn.neighbors.KNeighborsTransformer`: ``fit_transform`` gives a square
-        sparse matrix of distances, in which a stored zero is a neighbour at distance 0. It is cloned, not
-        fitted itself. With ``mode="connectivity"`` the values are taken as weights.
-    X : array or sparse array of shape (n_samples, n_features)
-    axis, sigma, weights, laplacian
-        See `build_graph`.
-
-    Returns
-    -------
-    graph : Graph
-
-    Examples
-    --------
-    >>> from sklearn.neighbors import KNeighborsTransformer
-    >>> from frpcag.graphs import graph_from_transformer
-    >>> X = np.arange(6.0).reshape(-1, 1)
-    >>> graph_from_transformer(KNeighborsTransformer(n_neighbors=1), X, weights="binary").method
-    'transformer'
-    """
-    options = GraphOptions(axis=axis, sigma=sigma, weights=weights, laplacian=laplacian, argument="transformer")
-    return _transformer_graph(transformer, X, options)
-
-
 def _transformer_graph(transformer: Any, X: Any, options: GraphOptions) -> Graph:
     edges, are_distances = transformer_edges(transformer, _oriented(X, options.axis), argument=options.argument)
     sigma = None
@@ -245,9 +201,12 @@ def _knn_graph(X: Any, options: GraphOptions, method: str) -> Graph:
     check_n_neighbors(options.n_neighbors, X.shape[options.axis], axis=options.axis)
     points = check_points(_oriented(X, options.axis), argument=options.argument)
     metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
-    if method != "pynndescent":
-        method = choose_search(*points.shape, method=method, metric=metric)
-    found = SEARCHES[method](points, int(options.n_neighbors), metric, options)
+    method, k = choose_search(*points.shape, method=method, metric=metric), int(options.n_neighbors)
+    known: dict[str, Any] = {"metric": metric, "n_jobs": options.n_jobs}
+    if method == "exact":
+        found = exact_neighbors(points, k, **known)
+    else:
+        found = approximate_neighbors(points, k, random_state=options.random_state, **known)
     return neighbor_graph(*found, options, method, metric=metric.name)
 
 
@@ -286,18 +245,6 @@ def approximate_graph(X: Any, options: GraphOptions) -> Graph:
     return _knn_graph(X, options, "approximate")
 
 
-def pynndescent_graph(X: Any, options: GraphOptions) -> Graph:
-    """Return the k-NN graph by nearest-neighbour descent."""
-    if options.metric != "euclidean":
-        raise ValueError(
-            f"metric={options.metric!r} does not work with {options.argument}='pynndescent'; pass 'approximate', or "
-            "metric='euclidean'."
-        )
-    if find_spec("pynndescent") is None:
-        raise ImportError(f"{options.argument}='pynndescent' needs pynndescent; install frpcag[ann].")
-    return _knn_graph(X, options, "pynndescent")
-
-
 def auto_graph(X: Any, options: GraphOptions) -> Graph:
     """Return the exact graph while that takes a few seconds, else the approximate one."""
     return _knn_graph(X, options, "auto")
@@ -321,28 +268,7 @@ GRAPHS: dict[str, Callable[[Any, GraphOptions], Graph]] = {
     "auto": auto_graph,
     "exact": exact_graph,
     "approximate": approximate_graph,
-    "pynndescent": pynndescent_graph,
     "grid": grid_graph,
-}
-
-
-def _exact(points: Any, k: int, metric: Metric, options: GraphOptions) -> Neighbors:
-    return exact_neighbors(points, k, metric=metric, n_jobs=options.n_jobs)
-
-
-def _approximate(points: Any, k: int, metric: Metric, options: GraphOptions) -> Neighbors:
-    seeded: dict[str, Any] = {"random_state": options.random_state, "n_jobs": options.n_jobs}
-    return approximate_neighbors(points, k, metric=metric, **seeded)
-
-
-def _pynndescent(points: Any, k: int, metric: Metric, options: GraphOptions) -> Neighbors:
-    return pynndescent_neighbors(points, k, random_state=options.random_state, n_jobs=options.n_jobs)
-
-
-SEARCHES: dict[str, Callable[[Any, int, Metric, GraphOptions], Neighbors]] = {
-    "exact": _exact,
-    "approximate": _approximate,
-    "pynndescent": _pynndescent,
 }
 
 

@@ -1,4 +1,4 @@
-"""Graphs of other libraries in, and out to them: NetworkX, igraph, edge lists, PyTorch Geometric."""
+"""Graphs of other libraries in, and out to them: NetworkX, igraph, edge lists."""
 
 from __future__ import annotations
 
@@ -107,12 +107,6 @@ def to_igraph(weights: sp.csr_array) -> Any:
     upper = sp.triu(weights).tocoo()
     edges = np.column_stack([upper.row, upper.col])
     return Graph(n=weights.shape[0], edges=edges.tolist(), edge_attrs={"weight": upper.data.tolist()})
-
-
-def edge_index(weights: sp.csr_array) -> tuple[Array, Array]:
-    """Return both ends of each directed edge, shape (2, 2 n_edges), and its weight."""
-    both = weights.tocoo()
-    return np.stack([both.row, both.col]).astype(np.int64), both.data.copy()
 
 
 def edge_lengths(weights: sp.csr_array, sigma: float | None, X: Any = None) -> sp.csr_array:

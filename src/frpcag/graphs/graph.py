@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.exchange import edge_index, edge_lengths, to_igraph
+from frpcag.graphs.exchange import edge_lengths, to_igraph
 from frpcag.graphs.laplacian import build_laplacian, check_laplacian, degrees, null_vector
 from frpcag.linalg.lanczos import largest_eigenvalue
 from frpcag.linalg.small_indices import with_small_indices
@@ -29,8 +29,7 @@ class Graph:
     sigma : float or None
         Width of the Gaussian weights; None for weights that are not Gaussian.
     method : str
-        How the edges were found: "exact", "approximate", "pynndescent", "grid", "precomputed" or
-        "transformer".
+        How the edges were found: "exact", "approximate", "grid", "precomputed" or "transformer".
     normalized : bool
         Whether the Laplacian is the normalised one, not the combinatorial.
     metric : str or None
@@ -103,13 +102,6 @@ class Graph:
     def to_igraph(self) -> Any:
         """Return the graph as an undirected `igraph.Graph` whose edges have a ``weight``, for Leiden and the like."""
         return to_igraph(self.weights)
-
-    def to_edge_index(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the edges for PyTorch Geometric: ``edge_index`` of shape (2, 2 n_edges), and their weights.
-
-        ``torch_geometric.data.Data(edge_index=torch.from_numpy(edge_index), edge_weight=torch.from_numpy(weight))``.
-        """
-        return edge_index(self.weights)
 
     def distances(self, X: Any = None) -> sp.csr_array:
         """Return the lengths of the edges, for methods that take ``metric="precomputed"``.

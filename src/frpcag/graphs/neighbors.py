@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from frpcag.graphs.points import Points, prepare_points, prepare_queries, rank_c
 from frpcag.graphs.robust_candidates import MOST_ROUNDS, SETTLED, robust_candidates
 from frpcag.graphs.robust_neighbors import absolute_neighbors
 from frpcag.graphs.shared_entries import completed_components, nearest_shared, rank_shared
-from frpcag.runtime.threads import block_pool, count_threads
+from frpcag.runtime.threads import block_pool
 
 Neighbors = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -213,33 +212,6 @@ def search_lists(
             break
     _search_lonely(points, indices, distances, run, metric=metric)
     return indices, distances
-
-
-def pynndescent_neighbors(
-    X: NDArray | sp.csr_array,
-    n_neighbors: int,
-    *,
-    random_state: int | np.random.RandomState | None = None,
-    n_jobs: int | None = None,
-) -> Neighbors:
-    """Return most of the nearest neighbours of every row by nearest-neighbour descent (PyNNDescent).
-
-    Parameters and results are those of `approximate_neighbors`, except that the result may depend on
-    ``n_jobs``. The first call in a process compiles for some 25 seconds.
-    """
-    from pynndescent import NNDescent
-
-    seed = check_random_state(random_state)
-    with block_pool(n_jobs) as run:
-        points = prepare_points(X, run)
-    n_candidates = min(len(points.Z), n_neighbors + 6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of numba, about its own threads and future; a user cannot act on them
-        descent = NNDescent(points.Z, n_neighbors=n_candidates, random_state=seed, n_jobs=count_threads(n_jobs))
-    candidates = descent.neighbor_graph[0].astype(np.int64)
-    with block_pool(n_jobs) as run:
-        indices, distances = _best_candidates(points, candidates, n_neighbors, run)
-    return indices, points.lengths(distances)
 
 
 def _list_candidates(points: Points, n_neighbors: int, rng: np.random.RandomState, run: Callable) -> NDArray:
