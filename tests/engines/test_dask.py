@@ -231,18 +231,18 @@ def test_a_full_store_is_a_clear_error_and_leaves_the_earlier_checkpoint(client,
     assert model.set_params(tol=TOL, callback=None).fit(chunked(samples(), (90, 150))).duality_gap_ <= TOL
 
 
-def test_of_two_clients_on_one_folder_the_later_goes_on_and_the_earlier_ends(client, calm, tmp_path):
+def test_two_clients_on_one_folder_find_the_same(client, calm, tmp_path):
     options = {"tol": TOL, "random_state": 0, "backend": DaskBackend(checkpoint=str(tmp_path / "run"), every=5)}
-    later = []
+    found = []
 
     def another(progress):
         if progress.n_iter == 7:
             with Client(client.scheduler.address):
-                later.append(FRPCAG(**options).fit(chunked(samples(), (90, 150))).low_rank_.compute())
+                found.append(FRPCAG(**options).fit(chunked(samples(), (90, 150))).low_rank_.compute())
 
-    with pytest.raises(RuntimeError, match="was taken over by another fit"):
-        FRPCAG(**options, callback=another).fit(chunked(samples(), (90, 150)))
-    assert np.array_equal(later[0], calm((90, 150))[1]["low_rank_"])
+    found.append(FRPCAG(**options, callback=another).fit(chunked(samples(), (90, 150))).low_rank_.compute())
+    assert all(np.array_equal(U, calm((90, 150))[1]["low_rank_"]) for U in found)
+    assert len(found) == 2
 
 
 def test_results_go_to_a_zarr_store_when_asked(client, tmp_path):

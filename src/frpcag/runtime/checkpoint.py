@@ -6,23 +6,21 @@ import json
 import os
 import re
 import secrets
-import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 
 from frpcag.runtime.atomic import atomic_file
-from frpcag.runtime.digest import content_digest
 from frpcag.runtime.tasks import Layout
 
 Array = np.ndarray
 
 # Of the files; what another version has written is refused.
-_VERSION = 5
-_OWNER = "owner"
+_VERSION = 6
 _FOLDERS = re.compile(r"(prepared|step|clean)-[0-9]{6}-[0-9a-f]{8}")
 
 
@@ -41,8 +39,8 @@ class Checkpoint:
 
     Every save has a folder of its own. Its manifest, ``<name>.json``, holds a digest of every block and of itself; it
     replaces the one before in a single move when all blocks are written, and only then are the blocks before deleted.
-    A fit owns the folder from `claim` on. Another one may claim it, so that the fit of a dead client goes on without
-    waiting; the fit that lost the folder then ends at its next save.
+    Two clients may run the same fit in one folder: they save the same bits, and a block that one of them has deleted is
+    a clear error of the other.
 
     Parameters
     ----------
@@ -56,25 +54,21 @@ class Checkpoint:
     def __init__(self, url: str, fit: str) -> None:
         self.url = str(url).rstrip("/")
         self.fit = fit
-        self._token = secrets.token_hex(8)
 
     def claim(self) -> None:
-        """Make the folder this fit's own, and delete blocks that no manifest names: those of saves that broke off.
+        """Make the folder, and delete blocks that no manifest names: those of saves that broke off.
 
         Raises
         ------
         ValueError
             The folder holds another fit, or is damaged.
         """
-        for _ in range(2):  # again as its owner: until then another fit may have saved
-            kept = {saved.folder for saved in map(self.saved, ("prepared", "step", "clean")) if saved is not None}
-            files, root = _open_folder(self.url)
-            try:
-                files.makedirs(root, exist_ok=True)
-                who = {"token": self._token, "process": os.getpid(), "host": socket.gethostname()}
-                self._write_json(_OWNER, who)
-            except OSError as error:
-                raise OSError(error.errno, f"checkpoint={self.url!r} could not be written: {error}") from error
+        kept = {saved.folder for saved in map(self.saved, ("prepared", "step", "clean")) if saved is not None}
+        files, root = _open_folder(self.url)
+        try:
+            files.makedirs(root, exist_ok=True)
+        except OSError as error:
+            raise OSError(error.errno, f"checkpoint={self.url!r} could not be written: {error}") from error
         files.invalidate_cache()
         for path in files.ls(root, detail=False):
             name = path.rstrip("/").rsplit("/", 1)[-1]
@@ -122,25 +116,20 @@ class Checkpoint:
         ------
         OSError
             The store is full or cannot be written to; what was saved before is still there.
-        RuntimeError
-            Another fit has claimed the folder.
         """
         files, root = _open_folder(self.url)
-        self._require_ownership()
         before = self.saved(name)
         folder = f"{name}-{step:06d}-{secrets.token_hex(4)}"
         try:
             files.makedirs(f"{root}/{folder}", exist_ok=True)
             paths = [f"{self.url}/{folder}/{j}.npz" for j in range(n_blocks)]
             saved = Saved(folder, step, write(paths), note)
-            self._require_ownership()
             self._write_json(name, {"version": _VERSION, "fit": self.fit, **vars(saved)})
         except BaseException as error:
             with suppress(OSError):
                 self._drop(folder)
             if not isinstance(error, OSError):
                 raise
-            self._require_ownership()
             last = self.saved("step")
             left = "there is no earlier checkpoint"
             left = left if last is None else f"the checkpoint of step {last.step} is intact"
@@ -163,19 +152,10 @@ class Checkpoint:
         paths = [f"{self.url}/{saved.folder}/{j}.npz" for j in range(len(layout.sizes))]
         return layout.map(_read, paths, saved.digests)
 
-    def _require_ownership(self) -> None:
-        owner = self._read_json(_OWNER) or {}
-        if owner.get("token") != self._token:
-            who = f"process {owner['process']} on {owner['host']}" if "process" in owner else "another process"
-            raise RuntimeError(
-                f"checkpoint={self.url!r} was taken over by another fit ({who}), so this one ends; pass every fit a "
-                "folder of its own."
-            )
-
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
         """Write a file whole: by a move on a file system, by the store itself elsewhere."""
         files, root = _open_folder(self.url)
-        text = json.dumps({"content": content, "digest": content_digest(json.dumps(content))}).encode()
+        text = json.dumps({"content": content, "digest": joblib.hash(json.dumps(content))}).encode()
         path = f"{root}/{name}.json"
         if not _is_local(files):
             files.pipe_file(path, text)
@@ -191,7 +171,7 @@ class Checkpoint:
         try:
             whole = json.loads(files.cat_file(f"{root}/{name}.json"))
             content = whole["content"]
-            if whole["digest"] != content_digest(json.dumps(content)):
+            if whole["digest"] != joblib.hash(json.dumps(content)):
                 raise ValueError("its content has changed")
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -203,6 +183,11 @@ class Checkpoint:
         files, root = _open_folder(self.url)
         if files.exists(f"{root}/{folder}"):
             files.rm(f"{root}/{folder}", recursive=True)
+
+
+def digest(arrays: dict[str, Array]) -> str:
+    """Return a digest of arrays, the same however they lie in memory."""
+    return joblib.hash({name: (A.shape, A.ravel()) for name, A in arrays.items()})
 
 
 def _is_save(content: dict[str, Any], name: str) -> bool:
@@ -238,10 +223,10 @@ def write_block(path: str, arrays: dict[str, Array]) -> str:
 
     with fsspec.open(path, "wb", auto_mkdir=False) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-    return content_digest(arrays)
+    return digest(arrays)
 
 
-def _read(path: str, digest: str) -> dict[str, Array]:
+def _read(path: str, wanted: str) -> dict[str, Array]:
     """Return a block; raise ValueError unless it is what was written, whatever was done to it."""
     import zipfile
 
@@ -250,10 +235,10 @@ def _read(path: str, digest: str) -> dict[str, Array]:
     try:
         with fsspec.open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             block = {name: arrays[name] for name in arrays.files}
-        if content_digest(block) != digest:
+        if digest(block) != wanted:
             raise ValueError("its content has changed")
     except FileNotFoundError:
-        what = "it is gone; another fit may have taken over the folder"
+        what = "it is gone; another client may have fitted in the folder"
     except (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
         what = str(error) or type(error).__name__
     else:

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
+from frpcag.graphs import Graph
 from frpcag.graphs.blocks.cells import order_rows
 from frpcag.graphs.blocks.graph import BlockGraph
 from frpcag.graphs.metric import EUCLIDEAN, Metric, mean_deviation, sampled_rows
 from frpcag.graphs.metric_choice import find_metric
 from frpcag.graphs.robust_candidates import map_width
 from frpcag.linalg.row_blocks import Halo, LocalGraph
-from frpcag.runtime.checkpoint import Checkpoint
-from frpcag.runtime.digest import content_digest
+from frpcag.runtime.checkpoint import Checkpoint, digest
 from frpcag.runtime.tasks import Layout, Maximum, tree_sum
 
 Array = np.ndarray
@@ -195,10 +196,22 @@ def fingerprint(
 
     Chunks are read once more, where they are. ``given`` are the graphs as they enter the problem.
     """
-    content = cluster.gather(cluster.map(content_digest, [(chunk,) for chunk in chunks], [None for _ in chunks]))
+    content = cluster.gather(cluster.map(_chunk_digest, [(chunk,) for chunk in chunks], [None for _ in chunks]))
     options = {name: value for name, value in model.get_params(deep=False).items() if name not in _FREE}
-    options |= dict(zip(("sample_graph", "feature_graph"), given, strict=True))
-    return content_digest([dx.shape, dx.chunks, str(dx.dtype), content, options, multiples])
+    options |= dict(zip(("sample_graph", "feature_graph"), map(_graph_content, given), strict=True))
+    return joblib.hash([dx.shape, dx.chunks, str(dx.dtype), content, options, multiples])
+
+
+def _chunk_digest(chunk: Array) -> str:
+    return digest({"X": chunk})
+
+
+def _graph_content(given: Any) -> Any:
+    """Return what a graph that was given brings into the problem; what it has worked out since does not count."""
+    if not isinstance(given, Graph):
+        return given
+    A = given.weights
+    return digest({"data": A.data, "indices": A.indices, "indptr": A.indptr}), given.normalized
 
 
 def _looked_over(chunk: Array, start: int) -> tuple:
