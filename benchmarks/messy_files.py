@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from frpcag.data import read_table
+from frpcag.tables import read_table
 
 ROWS = "1,2\n3,4\n5,6\n"
 # What it is, the bytes of the file, the arguments.

@@ -71,7 +71,7 @@ def check_io() -> None:
     import pandas as pd
 
     pd.DataFrame(X, columns=[f"f{i}" for i in range(12)]).to_parquet("data.parquet")
-    from frpcag.data import read_matrix
+    from frpcag.tables import read_matrix
 
     assert np.asarray(read_matrix("data.parquet")[0]).shape == X.shape
 

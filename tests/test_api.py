@@ -14,6 +14,7 @@ PUBLIC = (
     "frpcag.anndata",
     "frpcag.graphs",
     "frpcag.data",
+    "frpcag.tables",
     "frpcag.solvers",
     "frpcag.baselines",
     "frpcag.insight",

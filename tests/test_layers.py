@@ -16,6 +16,7 @@ ALLOWED = {
     "problem": set(),
     "linalg": set(),
     "data": set(),
+    "tables": set(),
     "plots": set(),
     "graphs": {"linalg"},
     "backends": {"problem", "linalg"},

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from frpcag import RobustGraphCleaner
-from frpcag.data import read_table
+from frpcag.tables import read_table
 
 
 def make(path):

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import frpcag as library
 from frpcag.cli.main import app
-from frpcag.data import read_table
 from frpcag.estimators.cell_rounds import CellRounds
+from frpcag.tables import read_table
 
 FILES = {"cell_map.png", "cleaned.csv", "model.npz", "probability.csv", "report.html", "run.json", "wrong_cells.csv"}
 
@@ -41,7 +41,7 @@ def run(tmp_path_factory):
     X, hit = plant()
     X[7, 3], hit[7, 3] = np.nan, False
     write_csv(folder / "plant.csv", X)
-    words = ["clean", folder / "plant.csv", "--decimal", ",", "--output", folder / "run", "--save-model"]
+    words = ["clean", folder / "plant.csv", "--decimal", ",", "--output", folder / "run", "--save-model", "--fill"]
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, result.stderr
     return folder / "run", X, hit, result
@@ -103,6 +103,27 @@ def test_probabilities_are_those_of_the_cells(run):
     assert (table.X[hit] > 0.5).mean() > 0.9
     assert "A040" in (folder / "report.html").read_text(encoding="utf-8")
     assert (folder / "cell_map.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_cells_that_are_not_repaired_come_back_byte_for_byte(frpcag, working_folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2)) @ rng.normal(size=(2, 4)) + 0.05 * rng.normal(size=(120, 4))
+    X[60, 1] += 40
+    lines = ["\ufeffzip,account,a,b,c,d,note"]
+    for i, (a, b, c, d) in enumerate(X):
+        gap = "NA" if i % 9 == 0 else f"{c:.3e}"
+        lines.append(f'0{5000 + i},{2**53 + 1 + 2 * i},{a:+.2f},"{b:.1f}0",{gap},{d:.4f}, "it is {i}"')
+    given = "\r\n".join(lines)
+    (working_folder / "t.csv").write_bytes(given.encode())
+    result = frpcag("clean", "t.csv", "--no-plots")
+    assert result.exit_code == 0, result.stderr
+    assert "filled" not in result.stdout
+    cleaned = (working_folder / "frpcag-clean-t/cleaned.csv").read_bytes().decode()
+    listed = list(csv.DictReader((working_folder / "frpcag-clean-t/wrong_cells.csv").read_text("utf-8").splitlines()))
+    assert {"row": "61", "zip": "05060", "column": "b"}.items() <= listed[0].items()
+    rows = {int(row["row"]) for row in listed}
+    pairs = zip(given.split("\r\n"), cleaned.split("\r\n"), strict=True)
+    assert {i for i, (before, after) in enumerate(pairs) if before != after} == rows
 
 
 def test_nothing_wrong_is_said_and_arrays_stay_arrays(frpcag, working_folder):

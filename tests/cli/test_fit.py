@@ -9,7 +9,7 @@ from sklearn.datasets import load_wine
 
 from frpcag import FRPCAG, FRPCAGClustering, load
 from frpcag.cli.main import app
-from frpcag.data import read_matrix
+from frpcag.tables import read_matrix
 
 ARRAYS = ("low_rank", "sparse", "embedding", "components", "singular_values")
 FAST = ("--no-plots",)

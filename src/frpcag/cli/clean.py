@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 from typing import Annotated, Any
@@ -30,11 +31,10 @@ from frpcag.cli.runs import (
     write_run,
 )
 from frpcag.cli.tables import describe_table, read_input
-from frpcag.data import Table as DataTable
-from frpcag.data.table_files import rounded_like
-from frpcag.data.tables import TEXT_SUFFIXES
 from frpcag.report import Fit, write_report
 from frpcag.report.cells import Cells, percent, sentences, worst
+from frpcag.tables import Table as DataTable
+from frpcag.tables import rounded_like
 
 # Files of a run, beside run.json; the tables get the suffix of the file that was read.
 CLEANED, PROBABILITY, WRONG, MAP = "cleaned", "probability", "wrong_cells.csv", "cell_map.png"
@@ -64,6 +64,9 @@ def clean(
             rich_help_panel=options.DATA,
         ),
     ] = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="Also fill in missing cells.", rich_help_panel=options.MODEL)
+    ] = False,
     seed: Annotated[Any, options.seed_option("Seed of the held-out cells.")] = 0,
     jobs: options.Jobs = None,
     output: Annotated[
@@ -89,7 +92,7 @@ def clean(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.
+    """Find wrong cells of a table, repair them, and leave everything else as it is, to the last byte.
 
     Writes the cleaned table, the probability that each cell is wrong, a list of wrong cells, a map and a report.
 
@@ -115,12 +118,16 @@ def clean(
             inner = fit_or_partial(cleaner, table.X)
         timer.lap("clean")
         cells = Cells.of_model(cleaner)
+        cleaned = rounded_like(table.X, cleaner.cleaned_)
+        if not fill:
+            cells = replace(cells, n_filled=0)
+            cleaned[np.isnan(table.X)] = np.nan
         record = _record(
             table, cleaner, cells, about=describe_table(table, file, float32=float32), seed=seed, notes=notes, jobs=jobs
         )
         bar.stage(f"writing {target}")
         with run_folder(target, overwrite=overwrite) as folder:
-            _write(folder, table, cleaner)
+            _write(folder, table, cleaner, cleaned)
             if save_model:
                 cleaner.save(folder / "model.npz")
             if not no_plots:
@@ -132,7 +139,7 @@ def clean(
                     "versions": record["versions"],
                     "warnings": notes,
                 }
-                write_report(folder / PAGE, Fit.of_cleaner(cleaner, **about, **names))
+                write_report(folder / PAGE, Fit.of_cleaner(cleaner, cells=cells, **about, **names))
             timer.lap("write")
             record["timings"] = timer.seconds
             record["files"] = sorted(path.name for path in folder.iterdir())
@@ -170,14 +177,13 @@ def _record(table: DataTable, cleaner, cells: Cells, *, about, seed: int, notes:
     }
 
 
-def _write(folder: Path, table: DataTable, cleaner) -> None:
+def _write(folder: Path, table: DataTable, cleaner, cleaned: np.ndarray) -> None:
     """Write the table, the probabilities, and the wrong cells one by one."""
-    suffix = table.format.suffix
-    cleaned = rounded_like(table.X, cleaner.cleaned_)
+    suffix = table.suffix
     table.write(folder / f"{CLEANED}{suffix}", cleaned)
     post = cleaner.outlier_probability_
     # Text with more digits than a probability has would be larger than the data.
-    text = suffix in TEXT_SUFFIXES
+    text = suffix in (".csv", ".tsv", ".txt")
     table.write(folder / f"{PROBABILITY}{suffix}", np.round(post.astype(np.float64), 4) if text else post)
     with (folder / WRONG).open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")

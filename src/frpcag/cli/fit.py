@@ -31,11 +31,11 @@ from frpcag.cli.runs import (
     write_run,
 )
 from frpcag.cli.tables import describe_table, read_input
-from frpcag.data import Table as DataTable
 from frpcag.insight import outlier_shares
 from frpcag.linalg.spreads import column_units
 from frpcag.report import Fit, write_report
 from frpcag.report.cells import count_of
+from frpcag.tables import Table as DataTable
 
 
 def fit(
@@ -304,7 +304,7 @@ def _write_arrays(folder: Path, model, labels, table: DataTable) -> None:
             rows.writerow([table.id_name or "sample", "label"])
             rows.writerows(zip(names, labels, strict=True))
     if table.names is not None:  # the table again, with its names, ids, dates and text
-        table.write(folder / f"low_rank{table.format.suffix}", model.low_rank_)
+        table.write(folder / f"low_rank{table.suffix}", model.low_rank_)
 
 
 def _print_summary(record: dict[str, Any], target: Path, labels) -> None:

@@ -22,7 +22,7 @@ from frpcag.runtime.signals import end_on_signals
 # Each command is the function of this name in the module of this name. Here stands the first sentence of its help, so
 # that the list of commands needs none of them.
 COMMANDS = {
-    "clean": "Find wrong cells of a table, repair them, fill in missing ones, and leave everything else as it is.",
+    "clean": "Find wrong cells of a table, repair them, and leave everything else as it is, to the last byte.",
     "demo": "Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools.",
     "fit": "Clean a corrupted matrix, find its components and, if asked, its clusters.",
     "info": "Show versions, cores, backends, the cache of compiled code and extras.",

@@ -10,7 +10,7 @@ import numpy as np
 
 from frpcag.cli import options
 from frpcag.cli.errors import InputError, input_errors
-from frpcag.data import Table, read_table
+from frpcag.tables import Table, read_table
 
 
 def read_input(
@@ -23,7 +23,7 @@ def read_input(
     file : Path
     how : dict
         ``key``, ``columns``, ``drop``, ``id``, ``missing``, ``delimiter``, ``decimal`` and ``encoding``, as in
-        `frpcag.data.read_table`.
+        `frpcag.tables.read_table`.
     float32 : bool
         Turn the numbers into float32.
     feature_shape : (int, int) or None

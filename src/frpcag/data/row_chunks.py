@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.data.file_checks import refuse_pickled
 from frpcag.runtime.arrays import is_dask
 
 # Bytes of a chunk where the source does not say.
@@ -51,7 +50,7 @@ def as_row_chunks(X: Any, *, chunk_rows: int | None = None) -> Any:
     _check_kind(tuple(shape), np.dtype(dtype))
     library = type(X).__module__.partition(".")[0]
     if library == "zarr":
-        refuse_pickled(X, "X")
+        _refuse_pickled(X, "X")
     if chunk_rows is None:
         chunk_rows = max(1, _CHUNK_BYTES // max(1, shape[1] * np.dtype(dtype).itemsize))
     if library == "h5py":
@@ -119,3 +118,17 @@ def _read_hdf5(path: str, name: str, start: int, stop: int) -> np.ndarray:
 
 def _read_map(path: str, dtype: str, offset: int, shape: tuple[int, ...], start: int, stop: int) -> np.ndarray:
     return np.array(np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)[start:stop])
+
+
+def _refuse_pickled(array: Any, place: str) -> None:
+    """Raise ValueError where the chunks of a zarr array are pickles, which run code when they are read."""
+    codecs = [getattr(array, name, None) or () for name in ("filters", "compressors", "serializer")]
+    codecs += [getattr(array, "compressor", None) or ()] if not hasattr(array, "compressors") else []
+    for found in codecs:
+        for codec in found if isinstance(found, list | tuple) else [found]:
+            name = str(getattr(codec, "codec_id", type(codec).__name__)).lower()
+            if "pickle" in name or "pickle" in type(codec).__name__.lower():
+                raise ValueError(
+                    f"{place} holds pickled Python objects, which are never loaded, because a pickle can run code; "
+                    "save it without that filter."
+                )

@@ -1,13 +1,17 @@
 """Tables as people have them: what is fed in, what is carried along, what comes back, and what the messages say."""
 
 import datetime
+import re
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 from numpy.testing import assert_array_equal
+from scipy import sparse
 
-from frpcag.data import read_table
+from frpcag.tables import read_matrix, read_table
 
 MESSY = (
     "id;date;site;pressure;flow;flow;on\n"
@@ -54,7 +58,7 @@ def test_notices_say_what_was_renamed_and_what_was_carried(messy):
 def test_a_table_is_written_as_it_came(messy, tmp_path):
     messy.write(tmp_path / "out.csv", np.array([[1.5, 2, 6], [0.1, 3, 7.25], [4.25, 5, 8]]))
     assert (tmp_path / "out.csv").read_text() == (
-        "id;date;site;pressure;flow;flow_2;on\n"
+        "id;date;site;pressure;flow;flow;on\n"
         "101;2024-05-01;north;1,5;2;6;true\n"
         "102;2024-05-02;south;0,1;3;7,25;false\n"
         "103;2024-05-03;north;4,25;5;8;true\n"
@@ -91,15 +95,193 @@ def test_columns_of_a_parquet_file_keep_their_types(tmp_path):
     assert again["who"].tolist() == ["x", "y"]
 
 
-@pytest.mark.parametrize("suffix", ["npy", "npz", "mat", "h5"])
-def test_matrices_come_back_in_their_format(suffix, tmp_path):
-    X = np.random.default_rng(0).standard_normal((5, 3))
-    np.save(tmp_path / "X.npy", X)
-    read_table(tmp_path / "X.npy").write(tmp_path / f"out.{suffix}", 2 * X)
-    table = read_table(tmp_path / f"out.{suffix}")
-    assert_array_equal(table.X, 2 * X)
-    assert table.names is None
-    assert table.column_name(2) == "column 3"
+WRITERS = {
+    "npy": np.save,
+    "npz": lambda path, X: np.savez(path, X=X),
+    "mat": lambda path, X: scipy.io.savemat(path, {"X": X}),
+    "h5": lambda path, X: h5py.File(path, "w").create_dataset("X", data=X).file.close(),
+}
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_matrices_come_back_in_their_format_and_dtype(suffix, tmp_path):
+    X = np.array([[1, 2**53 + 1], [3, 4], [5, 6]])
+    WRITERS[suffix](tmp_path / f"X.{suffix}", X)
+    table = read_table(tmp_path / f"X.{suffix}")
+    assert (table.names, table.column_name(1)) == (None, "column 2")
+    table.write(tmp_path / f"out.{suffix}", table.X + [[0, 0], [0, 5], [0, 0]])
+    again, _ = read_matrix(tmp_path / f"out.{suffix}")
+    assert again.dtype == X.dtype
+    assert_array_equal(again, X + [[0, 0], [0, 5], [0, 0]])
+    table.write(tmp_path / f"out.{suffix}", table.X + 0.5)
+    assert_array_equal(read_matrix(tmp_path / f"out.{suffix}")[0], table.X + 0.5)
+
+
+def test_a_table_is_written_in_its_own_format_only(messy, tmp_path):
+    with pytest.raises(ValueError, match=r"path='.*out\.npy' must end in \.csv, the format of the file that was read"):
+        messy.write(tmp_path / "out.npy")
+
+
+ODD = (
+    '\ufeffid,zip,account,"a, first",b,b,note\r\n'
+    "001,06083,9007199254740993,2.020e+01,+4.8,NA,x\r\n"
+    "\r\n"
+    '002,10115,9007199254740995,"18.0", 5.0 ,1.,"two\r\nlines, and ""more"""\r\n'
+    "003,00501,9007199254740997,1E1,-.5,2.50,\r\n"
+)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_only_the_cells_that_changed_are_rewritten(encoding, write_text, tmp_path):
+    path = write_text(ODD, encoding=encoding)
+    table = read_table(path)
+    assert table.names == ["a, first", "b", "b_2"]
+    assert list(table.ids) == ["001", "002", "003"]
+    assert {column.name: column.content for column in table.carried}["account"] == "codes"
+    table.write(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_bytes() == path.read_bytes()
+    X = table.X.copy()
+    X[1] = [19.5, 6, np.nan]
+    table.write(tmp_path / "out.csv", X)
+    expected = ODD.replace('"18.0", 5.0 ,1.,', '"19.5",6,,')
+    assert (tmp_path / "out.csv").read_bytes() == expected.encode(encoding)
+
+
+def test_white_space_between_cells_is_kept(write_text, tmp_path):
+    table = read_table(write_text("a   b\n 1  2.0\n3\t4\n"))
+    table.write(tmp_path / "out.csv", [[1, 2], [7, 4]])
+    assert (tmp_path / "out.csv").read_text() == "a   b\n 1  2.0\n7\t4\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "content"),
+    [
+        (["06083", "10115", "00501"], "codes"),
+        (["9007199254740993", "9007199254740995", "7"], "codes"),
+        (["012", "5", "1300"], None),
+        (["0.5", "00.7", "1e-07"], None),
+        (["12345678901234567890", "3", "4"], None),
+    ],
+)
+def test_codes_are_told_from_numbers(cells, content, write_text):
+    table = read_table(write_text("a,b\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells))))
+    assert (table.carried[0].content if table.carried else None) == content
+
+
+PRICES = 'size;price\n50;"172,000"\n60;1,900,000.5\n70;990\n'
+
+
+def test_marks_between_thousands_are_read_and_written_as_they_were(write_text, tmp_path):
+    table = read_table(write_text(PRICES))
+    assert_array_equal(table.X[:, 1], [172000, 1900000.5, 990])
+    assert table.notices == ["'price' is read with ',' between the thousands."]
+    table.write(tmp_path / "out.csv", [[50, 173000], [60, 1900000.5], [70, 1234]])
+    assert (tmp_path / "out.csv").read_text() == PRICES.replace("172,000", "173,000").replace("990", "1,234")
+
+
+def test_points_between_thousands_go_with_decimal_commas(write_text):
+    assert_array_equal(read_table(write_text("a;b\n1.720,5;1\n12;2\n"), decimal=",").X, [[1720.5, 1], [12, 2]])
+
+
+@pytest.mark.parametrize(
+    ("text", "helps"),
+    [
+        ("a;b\n1,720;1\n?;2\n1,800;3\n", {"missing": "?"}),
+        ("a;b\n1,72;1\n0,5;2\n", {"decimal": ","}),
+        ("a;b\n1,72;1\n0,5;?\n3;4\n4;5\n", {"decimal": ",", "missing": "?"}),
+        ("a;b\n1,72;1.5\n0,5;2.5\n", {}),
+        ("a;b\n1;1\n2;x\n3;y\n4;z\n5;u\n6;v\n7;w\n" + "8;8\n" * 9, {}),
+    ],
+)
+def test_advice_is_what_makes_the_file_readable(text, helps, write_text):
+    path = write_text(text)
+    with pytest.raises(ValueError, match="not all numbers") as error:
+        read_table(path)
+    given = dict(re.findall(r"(missing|decimal)='(.*?)'", str(error.value)))
+    assert given == helps
+    if helps:
+        read_table(path, **helps)
+
+
+def test_a_line_of_any_length_is_read(write_text):
+    names = ",".join(f"gene {j} of many" for j in range(10_000))
+    table = read_table(write_text(f"{names}\n" + "0.5," * 9_999 + "1\n" + ",".join(["2"] * 10_000) + "\n"), drop="1")
+    assert table.X.shape == (2, 9_999)
+
+
+def test_a_quotation_mark_that_stays_open_is_named(write_text):
+    text = 'a,b\n1,"2\n' + "3,4\n" * 40_000
+    with pytest.raises(ValueError, match="look for a quotation mark that is not closed"):
+        read_table(write_text(text))
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    days = pd.date_range("2024-01-01", periods=4, name="day")
+    frame = pd.DataFrame(
+        {
+            "count": pd.array([1, 2, 3, None], dtype="Int16"),
+            "level": np.array([0.5, 1.5, 2.5, 3.5], np.float32),
+            "account": np.array([0, 2, 4, 6]) + 2**53 + 1,
+            "on": [True, False, True, True],
+            "site": pd.Categorical(["n", "s", "n", "s"]),
+            "parts": [[1.0], [], None, [2.0, 3.0]],
+        },
+        index=days,
+    )
+    frame.to_parquet(tmp_path / "table.parquet")
+    return tmp_path / "table.parquet", pd.read_parquet(tmp_path / "table.parquet")
+
+
+def test_a_parquet_file_keeps_its_index_and_its_types(parquet, tmp_path):
+    path, frame = parquet
+    table = read_table(path)
+    assert table.names == ["count", "level"]
+    assert table.ids[1] == "2024-01-02 00:00:00"
+    assert {column.name: column.content for column in table.carried} == {
+        "account": "codes",
+        "on": "truth values",
+        "site": "categories",
+        "parts": "list<element: double>",
+        "day": "ids",
+    }
+    X = table.X.copy()
+    X[0] = [7, 9.5]
+    table.write(tmp_path / "out.parquet", X)
+    frame.loc[frame.index[0], ["count", "level"]] = [7, 9.5]
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out.parquet"), frame)
+
+
+def test_a_number_that_its_parquet_type_does_not_hold_widens_the_column(parquet, tmp_path):
+    path, _ = parquet
+    table = read_table(path)
+    X = table.X.copy()
+    X[1, 0] = 2.5
+    table.write(tmp_path / "out.parquet", X)
+    again = pd.read_parquet(tmp_path / "out.parquet")
+    assert again["count"].dropna().tolist() == [1, 2.5, 3]
+    assert again["level"].dtype == np.float32
+
+
+def test_a_parquet_column_of_lists_is_named_where_it_is_asked_for(parquet):
+    with pytest.raises(ValueError, match=r"'parts' holds '\[1\.0\]' \(list<element: double>\)"):
+        read_table(parquet[0], columns="parts")
+
+
+def test_an_h5ad_file_keeps_its_annotation_and_its_sparse_counts(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    counts = np.array([[1, 0, 2], [0, 3, 0]], np.float32)
+    obs = pd.DataFrame({"site": ["n", "s"]}, index=["c1", "c2"])
+    given = anndata.AnnData(sparse.csr_matrix(counts), obs, layers={"raw": counts})
+    given.write_h5ad(tmp_path / "in.h5ad")
+    table = read_table(tmp_path / "in.h5ad")
+    assert list(table.ids) == ["c1", "c2"]
+    table.write(tmp_path / "out.h5ad", table.X + np.float32([[0, 5, 0], [0, 0, 0]]))
+    again = anndata.read_h5ad(tmp_path / "out.h5ad")
+    assert sparse.issparse(again.X)
+    assert_array_equal(again.X.toarray(), [[1, 5, 2], [0, 3, 0]])
+    assert_array_equal(again.layers["raw"], counts)
+    assert list(again.obs["site"]) == ["n", "s"]
 
 
 def test_chosen_columns_are_fed_in_and_the_others_come_back(write_text, tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from frpcag.data import read_matrix
+from frpcag.tables import read_matrix
 
 
 @pytest.fixture

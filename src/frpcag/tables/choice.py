@@ -17,7 +17,7 @@ def as_names(value: str | Sequence[Any] | None) -> list[Any]:
 
     Examples
     --------
-    >>> from frpcag.data.column_choice import as_names
+    >>> from frpcag.tables.choice import as_names
     >>> as_names('a, "b, c"')
     ['a', 'b, c']
     """

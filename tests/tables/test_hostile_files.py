@@ -9,9 +9,9 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from frpcag.data import read_matrix, read_table
 from frpcag.data.row_chunks import as_row_chunks
 from frpcag.runtime import memory
+from frpcag.tables import read_matrix, read_table
 
 FAR = 2_000_000_000
 

@@ -2,8 +2,10 @@
 
 import io
 import pickle
+import struct
 import sys
 import zipfile
+import zlib
 
 import h5py
 import numpy as np
@@ -13,7 +15,7 @@ import scipy.io
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from frpcag.data import read_matrix
+from frpcag.tables import read_matrix, read_table
 
 
 @pytest.fixture
@@ -218,9 +220,64 @@ def test_parquet_integers_with_gaps_become_nan(tmp_path):
     assert_array_equal(read_matrix(tmp_path / "X.parquet")[0], [[1, 0.5], [np.nan, 1.5]])
 
 
-@pytest.mark.parametrize(("name", "module"), [("X.parquet", "pandas"), ("X.parquet", "pyarrow"), ("X.h5", "h5py")])
+@pytest.mark.parametrize(("name", "module"), [("X.parquet", "pyarrow"), ("X.h5", "h5py")])
 def test_a_missing_extra_is_named(tmp_path, X, monkeypatch, name, module):
     WRITERS[name](tmp_path / name, X)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r"needs .*; install frpcag\[io\]"):
         read_matrix(tmp_path / name)
+
+
+def mat_with(place, content):
+    """Return how to write a mat file with some bytes replaced."""
+
+    def write(path):
+        scipy.io.savemat(path, {"X": np.arange(12.0).reshape(3, 4)})
+        whole = bytearray(path.read_bytes())
+        whole[place : place + len(content)] = content
+        path.write_bytes(whole)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("place", "content"), [(176, b"\x09\x09"), (180, b"\xff\xff\xff\x7f"), (136, b"\x00"), (145, b"\x08")]
+)
+def test_a_mat_file_with_an_impossible_element_is_refused_before_scipy_reads_it(tmp_path, place, content):
+    mat_with(place, content)(tmp_path / "X.mat")
+    with pytest.raises(ValueError, match=r"X\.mat is damaged.*(an element has type|a matrix has 4 parts)"):
+        read_matrix(tmp_path / "X.mat")
+
+
+def test_an_impossible_element_is_found_in_a_compressed_file(tmp_path):
+    mat_with(176, b"\x09\x09")(tmp_path / "X.mat")
+    whole = (tmp_path / "X.mat").read_bytes()
+    packed = zlib.compress(whole[128:])
+    (tmp_path / "X.mat").write_bytes(whole[:128] + struct.pack("<II", 15, len(packed)) + packed)
+    with pytest.raises(ValueError, match=r"X\.mat is damaged.*an element has type 2313"):
+        read_matrix(tmp_path / "X.mat")
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_intact_mat_files_pass_the_check_of_their_elements(tmp_path, compressed):
+    others = {"words": "text", "cells": np.array([[1, "a"]], object), "parts": {"x": 1.0, "y": np.eye(2)}}
+    X = np.arange(30000.0).reshape(100, 300)
+    scipy.io.savemat(tmp_path / "X.mat", {**others, "X": X}, do_compression=compressed)
+    assert_array_equal(read_matrix(tmp_path / "X.mat", key="X")[0], X)
+
+
+def test_damaged_h5ad_files_are_refused_in_one_way(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    anndata.AnnData(rng.poisson(1, (20, 6)).astype("f4")).write_h5ad(tmp_path / "whole.h5ad")
+    whole = np.frombuffer((tmp_path / "whole.h5ad").read_bytes(), np.uint8)
+    refused = 0
+    for _ in range(40):
+        bad = whole.copy()
+        bad[rng.integers(len(bad), size=50)] = rng.integers(256, size=50)
+        (tmp_path / "bad.h5ad").write_bytes(bad.tobytes())
+        try:
+            read_table(tmp_path / "bad.h5ad")
+        except ValueError:
+            refused += 1
+    assert refused > 10
