@@ -45,7 +45,7 @@ _HOMES = {
     "SolveInterrupted": "frpcag.solvers",
     "build_graph": "frpcag.graphs",
     "certificate": "frpcag.problem",
-    "load": "frpcag.estimators.saved",
+    "load": "frpcag.saving",
     "read_frames": "frpcag.video.frames",
     "regularization_path": "frpcag.estimators.heldout",
     "solve": "frpcag.solvers",
@@ -75,9 +75,9 @@ if typing.TYPE_CHECKING:
     from frpcag.estimators.decomposition import FRPCAG
     from frpcag.estimators.heldout import FRPCAGCV, regularization_path
     from frpcag.estimators.imputer import RobustGraphImputer
-    from frpcag.estimators.saved import load
     from frpcag.graphs import Graph, build_graph
     from frpcag.problem import Certificate, Problem, certificate
+    from frpcag.saving import load
     from frpcag.solvers import Solution, SolveInterrupted, solve
     from frpcag.video.frames import read_frames
     from frpcag.video.separator import BackgroundSeparator

@@ -24,7 +24,6 @@ from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.estimators.cell_rules import CellRules
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout_search import N_NEIGHBORS
-from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.labels.distinct import distinct_rows
@@ -34,6 +33,7 @@ from frpcag.runtime.memory import needed_bytes, require_memory
 from frpcag.runtime.stages import StageReport
 from frpcag.runtime.threads import single_threaded_blas
 from frpcag.runtime.warn import muted
+from frpcag.saving import SavedModel
 
 Array = np.ndarray
 

@@ -27,7 +27,6 @@ from frpcag.estimators.cleaner import RobustGraphCleaner
 from frpcag.estimators.cluster_inputs import check_n_clusters, has_mixed_units, in_range
 from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
-from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, on_components, on_points, unit_rows
@@ -40,6 +39,7 @@ from frpcag.linalg.factorize import gram_svd
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.memory import clustering_bytes, require_memory, require_memory_for
 from frpcag.runtime.warn import muted, warn_user
+from frpcag.saving import SavedModel
 
 Array = np.ndarray
 

@@ -19,7 +19,6 @@ from frpcag.engines.base import on_host, refuse_dask
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.frames import as_asked
 from frpcag.estimators.kept import carry_bytes, check_compression, count_kept
-from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.linalg.factorize import fix_signs
@@ -30,6 +29,7 @@ from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.stages import StageReport
 from frpcag.runtime.threads import block_pool
+from frpcag.saving import SavedModel
 
 Array = np.ndarray
 

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from frpcag.data.preprocess import restore, validate_matrix
 from frpcag.engines.base import Centred, Engine, call_on_rows, engine_for
 from frpcag.estimators.frames import as_asked
-from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
 from frpcag.rows import RowModel
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.stages import StageReport
+from frpcag.saving import SavedModel
 from frpcag.solvers import Progress, Solution, SolveInterrupted, solve
 from frpcag.solvers.conditioning import rounded
 

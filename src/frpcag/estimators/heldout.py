@@ -18,11 +18,11 @@ from frpcag.engines.base import Engine, check_parameters, engine_for, in_blocks,
 from frpcag.engines.host import HostEngine
 from frpcag.estimators.decomposition import COLUMNS, FRPCAG
 from frpcag.estimators.heldout_search import FACTOR, walk
-from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.warn import muted
+from frpcag.saving import SavedModel
 from frpcag.solvers import Solution, SolveInterrupted, solve
 
 Array = np.ndarray

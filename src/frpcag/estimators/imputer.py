@@ -15,10 +15,10 @@ from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import UnitsWarning, refuse_dask
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout import FRPCAGCV
-from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.linalg.factorize import gram_svd
+from frpcag.saving import SavedModel
 
 Array = np.ndarray
 

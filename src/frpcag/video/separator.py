@@ -8,12 +8,12 @@ import numpy as np
 from scipy.sparse import diags_array
 from sklearn.base import BaseEstimator
 
-from frpcag.estimators.saved import SavedModel
 from frpcag.estimators.whole import whole_fit
 from frpcag.graphs import Graph, build_graph
 from frpcag.graphs.weights import edges_to_matrix
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.threads import block_pool
+from frpcag.saving import SavedModel
 from frpcag.solvers import Progress
 from frpcag.video.background import solve_backgrounds
 from frpcag.video.checks import check_frames, choice

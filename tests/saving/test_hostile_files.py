@@ -15,8 +15,9 @@ import scipy.sparse as sp
 
 import frpcag
 from frpcag import FRPCAG
-from frpcag.estimators import saved
-from frpcag.estimators.saved_results import RESULTS
+from frpcag.saving import MODELS
+from frpcag.saving.archive import write_archive
+from frpcag.saving.fields import RESULTS
 
 MEBIBYTE = 2**20
 
@@ -55,8 +56,8 @@ def forge(path, change):
     header = json.loads(str(arrays.pop("header")))
     arrays.pop("digest")
     change(header, arrays)
-    text = json.dumps(header)
-    np.savez(path, header=text, digest=saved._digest(text, arrays), **arrays)
+    with path.open("wb") as file:
+        write_archive(file, json.dumps(header), arrays)
 
 
 def answers(model):
@@ -225,7 +226,7 @@ def spoil(name, index, value):
 
 def graph_weight(value):
     def change(header, arrays):
-        arrays[header["results"]["sample_graph_"]["graph"]["weights"]["data"]][0] = value
+        arrays[header["results"]["sample_graph_"]["graph"]["weights"]["sparse"]["data"]][0] = value
 
     return change
 
@@ -246,7 +247,7 @@ def set_result(name, value):
 
 
 def random_position(header, arrays):
-    header["params"]["random_state"]["random"]["dict"]["state"]["dict"]["pos"] = 10**6
+    header["params"]["random_state"]["random"]["dict"]["pos"] = 10**6
 
 
 @pytest.mark.parametrize(
@@ -254,17 +255,17 @@ def random_position(header, arrays):
     [
         (spoil("low_rank_", (3, 2), np.nan), "low_rank_ has entries that are NaN or infinite"),
         (spoil("components_", (0, 0), np.inf), "components_ has entries that are NaN or infinite"),
-        (spoil("singular_values_", 0, -1.0), "singular_values_ has entries below 0"),
-        (spoil("scale_", 0, 0.0), "scale_ has entries below"),
+        (spoil("singular_values_", 0, -1.0), "singular_values_ has a value that is not >= 0"),
+        (spoil("scale_", 0, 0.0), "scale_ has a value that is not > 0"),
         (graph_weight(np.nan), r"sample_graph_\.weights has entries that are NaN"),
-        (graph_weight(-1.0), r"sample_graph_\.weights has entries below 0"),
+        (graph_weight(-1.0), r"sample_graph_\.weights has a value that is not >= 0"),
         (as_dtype("low_rank_", np.float16), "low_rank_ has dtype float16"),
-        (as_dtype("mean_", np.int64), "mean_ is int64"),
-        (set_result("gamma1_", float("nan")), "gamma1_=nan is not a finite number"),
-        (set_result("n_iter_", 2.5), r"n_iter_=2\.5 is not an integer"),
+        (as_dtype("mean_", np.int64), "mean_ has dtype int64"),
+        (set_result("gamma1_", float("nan")), "gamma1_ is nan, not a finite number"),
+        (set_result("n_iter_", 2.5), r"n_iter_ is 2\.5, not an integer"),
         (set_result("n_features_in_", 6), "n_features_in_ is 6, not 5"),
         (set_result("converged_", "yes"), "converged_ is a str, not a bool"),
-        (set_result("extra_", 1), "'extra_' is not a result of FRPCAG"),
+        (set_result("extra_", 1), "extra_ is not a result of FRPCAG"),
         (random_position, "a random state is not one of MT19937"),
     ],
 )
@@ -280,32 +281,8 @@ def test_places_outside_the_data_are_named(name, tmp_path):
     kept = {"n_samples_kept": 20, "random_state": 0}
     frpcag.CompressiveFRPCAG(**kept).fit(X).save(tmp_path / "model.npz")
     forge(tmp_path / "model.npz", spoil(name, 3, 10**9))
-    with pytest.raises(ValueError, match=rf"{name} has entries that are not below (8|60)"):
+    with pytest.raises(ValueError, match=rf"{name} has a value that is not < (8|60)"):
         frpcag.load(tmp_path / "model.npz")
-
-
-@pytest.mark.parametrize(
-    ("version", "words"),
-    [
-        (99, "in file version 99; this frpcag .* reads versions up to .*: install a newer frpcag"),
-        (0, "in file version 0, which this frpcag .* can no longer read"),
-        (-3, "in file version -3, which this frpcag .* can no longer read"),
-        ("2", "file version '2', which is not an integer"),
-        (True, "file version 'True', which is not an integer"),
-        (None, "file version 'None', which is not an integer"),
-    ],
-)
-def test_unknown_versions_say_so(path, version, words):
-    forge(path, lambda header, arrays: header.update(version=version))
-    with pytest.raises(ValueError, match=words):
-        frpcag.load(path)
-
-
-def test_a_version_without_a_step_to_the_next_is_refused(path, monkeypatch):
-    monkeypatch.setattr(saved, "VERSION", saved.VERSION + 1)
-    monkeypatch.setattr(saved, "MIGRATIONS", {})
-    with pytest.raises(ValueError, match="can no longer read; load it with the version that wrote it"):
-        frpcag.load(path)
 
 
 def test_compressed_members_are_refused_even_if_they_are_small(path):
@@ -345,7 +322,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
 
 
 def test_every_saved_class_has_a_table():
-    assert set(RESULTS) == set(saved.MODELS)
+    assert set(RESULTS) == set(MODELS)
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
