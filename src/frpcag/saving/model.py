@@ -273,5 +273,5 @@ def _random_state(state: dict) -> np.random.RandomState:
     if type(position) is not int or not 0 <= position <= 624 or key.shape != (624,) or key.dtype != np.uint32:
         raise ValueError("a random state is not one of MT19937")
     random_state = np.random.RandomState()
-    random_state.set_state(("MT19937", key, position))
+    random_state.set_state({"bit_generator": "MT19937", "state": state})
     return random_state
