@@ -362,3 +362,13 @@ def test_copies_of_rows_are_no_evidence_for_them(table_of_slips):
     X, _, flags = table_of_slips
     twice = RobustGraphCleaner(random_state=0).fit(np.vstack([X, X])).outliers_
     assert np.array_equal(twice, np.vstack([flags, flags]))
+
+
+@pytest.mark.parametrize("absurd", [1e6, 1e300])
+def test_one_absurd_cell_hides_no_other(table_of_slips, absurd):
+    X, hit, flags = table_of_slips
+    worse = X.copy()
+    worse[7, 2] = absurd
+    found = RobustGraphCleaner(random_state=0).fit(worse).outliers_
+    assert found[7, 2]
+    assert (found & hit).sum() > 0.95 * (flags & hit).sum()

@@ -12,8 +12,8 @@ Array = np.ndarray
 
 # Pixels, too, are scaled one by one when the largest spread is this many times the median one.
 MIXED = 50.0
-# No cell is farther off in common units: squares and sums stay in the range of float32.
-FAR = 1e12
+# No cell is farther off than this many times nearly all others: else one absurd value decides every sum and span.
+FAR, NEARLY_ALL = 10.0, 0.99
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Units:
     center, scale : ndarray of shape (n_features,)
     low, high : ndarray of shape (n_features,)
         The range of the observed cells.
+    far : float
+        Farthest that a cell lies off, in common units.
     mixed : bool
         Whether columns were scaled one by one.
     """
@@ -33,12 +35,13 @@ class Units:
     scale: Array
     low: Array
     high: Array
+    far: float
     mixed: bool
 
     def apply(self, X: Array) -> Array:
         """Return the rows in common units, float32, zero where missing."""
         with np.errstate(over="ignore", invalid="ignore"):  # entries at the end of the range are refused by the fit
-            return np.nan_to_num(np.clip((X - self.center) / self.scale, -FAR, FAR)).astype(np.float32)
+            return np.nan_to_num(np.clip((X - self.center) / self.scale, -self.far, self.far)).astype(np.float32)
 
     def restore(self, P: Array) -> Array:
         """Return predictions in the units of the data, float64, within their range."""
@@ -68,6 +71,10 @@ def find_units(X: Array, observed: Array, *, one_level: bool) -> Units:
     mixed = bool(len(positive) and positive.max() > MIXED * typical)
     low, high = np.where(observed, X, np.inf).min(axis=0), np.where(observed, X, -np.inf).max(axis=0)
     if mixed or not one_level:
-        scale = np.where(spread > 1e-9 * np.abs(medians) + 1e-300, spread, 1.0)
-        return Units(medians, scale, low, high, mixed)
-    return Units(np.full(X.shape[1], float(np.median(medians))), np.full(X.shape[1], typical), low, high, False)
+        center, scale = medians, np.where(spread > 1e-9 * np.abs(medians) + 1e-300, spread, 1.0)
+    else:
+        center, scale = np.full(X.shape[1], float(np.median(medians))), np.full(X.shape[1], typical)
+    with np.errstate(over="ignore"):
+        off = np.abs((Z - center) / scale)[observed]
+    far = FAR * float(np.quantile(off[off > 0], NEARLY_ALL)) if off.any() else 1.0
+    return Units(center, scale, low, high, far, mixed)

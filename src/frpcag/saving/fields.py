@@ -81,7 +81,10 @@ PARTS = {
             "n_jobs": "int none",
         },
     ),
-    "Units": Part(f"{_CELLS}.units", {"center": "f p", "scale": "f p", "low": "f p", "high": "f p", "mixed": "bool"}),
+    "Units": Part(
+        f"{_CELLS}.units",
+        {"center": "f p", "scale": "f p", "low": "f p", "high": "f p", "far": "number >=0", "mixed": "bool"},
+    ),
     "GraphPredictor": Part(
         f"{_CELLS}.predictors",
         {
