@@ -139,25 +139,6 @@ def test_a_system_without_proc_gives_its_memory_or_none(monkeypatch):
     assert memory.available_bytes() is None
 
 
-LIMITED = """
-import resource, numpy as np
-from frpcag import FRPCAG
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, resource.getrlimit(resource.RLIMIT_AS)[1]))
-try:
-    FRPCAG().fit(np.ones((50, 20)))
-except MemoryError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the address space is read from /proc")
-def test_a_limit_of_the_address_space_is_an_error_in_words():
-    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "512.0 MiB of address space for its libraries, and the limit (RLIMIT_AS, ulimit -v)" in done.stdout
-
-
 # Imports once; each fit has a child of its own, whose memory no other fit has grown.
 MEASURE = """
 import json, os, sys, numpy as np

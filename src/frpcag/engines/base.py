@@ -22,7 +22,6 @@ from frpcag.linalg.units import Moves, Units
 from frpcag.problem import check_numbers
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.clock import Clock
-from frpcag.runtime.memory import require_address_space
 from frpcag.runtime.threads import count_threads
 from frpcag.runtime.warn import warn_user
 from frpcag.solvers.solve import check_options
@@ -209,7 +208,6 @@ ENGINES = {
 def engine_for(X: Any, model: Any) -> Engine:
     """Return the engine for ``X`` and the parameters of a model, which are checked."""
     check_parameters(model)
-    require_address_space()
     name = getattr(model.backend, "name", model.backend)
     select_backend(name, X=X)  # says what is unknown or missing
     if is_dask(X) and name not in ("auto", "dask"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,6 @@ _GAMMA_ROWS, _GAMMA_ARRAYS = 2000, 5
 _SEARCH_ROWS, _PAIR_BYTES, _ENTRY_BYTES, _EXACT_NODES = 512, 22, 8, 20_000
 # Each neighbour of a row that is labelled: its edges, in both directions, while clusters are merged.
 _LABEL_BYTES = 170
-# Address space that the libraries of a first fit take: compiled kernels, threads.
-_LIBRARIES, _LOADED = 512 * 2**20, 256 * 2**20
 # A Dask worker: Python and its libraries, and copies of a block that the neighbour search makes.
 _PYTHON, _SEARCH_COPIES = 350 * 10**6, 5
 # Copies of a row in the search at most: one for each list it looks at (frpcag.graphs.neighbors.N_PROBES), and its own.
@@ -121,28 +118,14 @@ def require_memory(needed: int, what: str, *, dtype: Any = None) -> None:
     dtype : dtype, optional
         Of the data: owners of float64 are told that float32 takes less.
     """
-    space = _address_space_left()
-    if needed < LEAST and space is None:
+    if needed < LEAST:
         return
     free = available_bytes()
-    if space is not None and (free is None or space < free):
-        free, limited = space, " under the limit of the address space (RLIMIT_AS, ulimit -v)"
-    else:
-        limited = ""
     if free is not None and needed > free:
         single = "float32, " if dtype == np.float64 else ""
         raise MemoryError(
-            f"{what} needs about {in_words(needed)}, but {in_words(free)} are free{limited}; pass {single}fewer rows "
-            "or fewer columns, or a Dask array, which is fitted block by block."
-        )
-
-
-def require_address_space() -> None:
-    """Raise MemoryError where a limit of the address space leaves no room for the libraries of a fit."""
-    if _address_space_left() == 0:
-        raise MemoryError(
-            f"a fit needs {in_words(_LIBRARIES)} of address space for its libraries, and the limit (RLIMIT_AS, ulimit "
-            "-v) leaves less; raise it."
+            f"{what} needs about {in_words(needed)}, but {in_words(free)} are free; pass {single}fewer rows or fewer "
+            "columns, or a Dask array, which is fitted block by block."
         )
 
 
@@ -285,24 +268,6 @@ def in_words(n_bytes: int) -> str:
         if n_bytes >= 2**power:
             return f"{n_bytes / 2**power:,.1f} {unit}"
     return f"{n_bytes} bytes"
-
-
-def _address_space_left() -> int | None:
-    """Return the bytes that the soft limit of the address space leaves beside the libraries; None without a limit.
-
-    Where it is passed, libraries end the process: they do not all raise MemoryError.
-    """
-    try:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit == resource.RLIM_INFINITY:
-            return None
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (ImportError, AttributeError, OSError, ValueError):
-        return None
-    loaded = "frpcag.backends.numba.kernels" in sys.modules
-    return max(limit - used - (_LOADED if loaded else _LIBRARIES), 0)
 
 
 def _meminfo() -> int:
