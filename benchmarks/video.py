@@ -298,8 +298,7 @@ def draw_sheets(clips) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-
-    from frpcag.plots.frames import plot_contact_sheet
+    from reproduction.plots import plot_contact_sheet
 
     folder = RESULTS / "video"
     folder.mkdir(parents=True, exist_ok=True)

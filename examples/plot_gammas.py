@@ -12,9 +12,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from reproduction import load_dataset, salt_and_pepper
 from reproduction.evaluate import relative_error
+from reproduction.plots import plot_gamma_grid
 
 from frpcag import FRPCAG, FRPCAGCV, regularization_path
-from frpcag.plots import plot_gamma_grid, plot_image_grid
+from frpcag.plots import plot_image_grid
 
 clean = load_dataset("digits").X[:600]
 X, hit = salt_and_pepper(clean, 0.25, random_state=0)

@@ -10,10 +10,10 @@ links each frame to similar frames, so dark frames learn from dark frames.
 import matplotlib.pyplot as plt
 import numpy as np
 from reproduction.evaluate import mask_scores
+from reproduction.plots import plot_contact_sheet
 from scipy.ndimage import gaussian_filter
 
 from frpcag import BackgroundSeparator
-from frpcag.plots import plot_contact_sheet
 
 rng = np.random.default_rng(1)
 n, h, w = 60, 72, 96

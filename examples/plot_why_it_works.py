@@ -10,10 +10,11 @@ and the graph terms damp high frequencies. :mod:`frpcag.insight` measures this, 
 import matplotlib.pyplot as plt
 import numpy as np
 from reproduction import load_dataset, salt_and_pepper
+from reproduction.plots import plot_frequency_energy, plot_graph_covariance
 
 from frpcag import FRPCAG, build_graph
 from frpcag.insight import alignment_ratio, frequency_energy, graph_basis, graph_covariance
-from frpcag.plots import plot_frequency_energy, plot_graph_covariance, plot_singular_values
+from frpcag.plots import plot_singular_values
 
 clean = load_dataset("digits").X[:800].astype(float)
 X, _ = salt_and_pepper(clean, 0.2, random_state=0)

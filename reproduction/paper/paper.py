@@ -241,7 +241,8 @@ def render_spectra(records: list[dict], folder: Path) -> str:
 
 def render_subspaces(records: list[dict], folder: Path) -> str:
     """Draw W W', Sigma, Sigma W'Q and Sigma V'P over the gammas; return errors and ranks."""
-    from frpcag.plots import plot_alignment, plot_shape_interaction, plot_singular_values
+    from frpcag.plots import plot_singular_values
+    from reproduction.plots import plot_alignment, plot_shape_interaction
 
     records = sorted(records, key=lambda one: one["cell"]["gamma"])
     figure, axes = new_figure(4, len(records), width=3, height=2.6)
@@ -284,7 +285,7 @@ def render_components(records: list[dict], folder: Path) -> str:
 
 def render_alignment(records: list[dict], folder: Path) -> str:
     """Draw the eigenvectors and Gamma; return the ratios beside the paper's."""
-    from frpcag.plots import plot_graph_covariance
+    from reproduction.plots import plot_graph_covariance
 
     figure, axes = new_figure(len(records), 3, width=3, height=3)
     rows = []

@@ -4,8 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-
-from frpcag.plots import plot_alignment, plot_graph_covariance, plot_shape_interaction
+from reproduction.plots import plot_alignment, plot_graph_covariance, plot_shape_interaction
 
 
 def drawn(ax):

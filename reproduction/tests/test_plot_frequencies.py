@@ -4,8 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-
-from frpcag.plots import plot_attenuation, plot_frequency_energy, plot_graph_spectrum
+from reproduction.plots import plot_attenuation, plot_frequency_energy, plot_graph_spectrum
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def plot_graph_covariance(Gamma: Any, *, range_db: float = _RANGE_DB, ax: Axes |
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots import plot_graph_covariance
+    >>> from reproduction.plots import plot_graph_covariance
     >>> ax = plot_graph_covariance([[10.0, 0.1], [0.1, 1.0]])
     >>> ax.images[0].get_array()[0].tolist()
     [0.0, -40.0]
@@ -82,7 +82,7 @@ def plot_shape_interaction(SIM: Any, *, labels: Any = None, ax: Axes | None = No
     --------
     >>> import matplotlib.pyplot as plt
     >>> import numpy as np
-    >>> from frpcag.plots import plot_shape_interaction
+    >>> from reproduction.plots import plot_shape_interaction
     >>> ax = plot_shape_interaction(np.eye(4), labels=[0, 0, 1, 1])
     >>> len(ax.lines)
     2
@@ -129,7 +129,7 @@ def plot_alignment(A: Any, *, vectors: str = "W", basis: str = "Q", ax: Axes | N
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots import plot_alignment
+    >>> from reproduction.plots import plot_alignment
     >>> ax = plot_alignment([[4.0, 0.0], [0.0, -1.0]])
     >>> ax.images[0].get_array().tolist()
     [[1.0, 0.0], [0.0, 0.5]]

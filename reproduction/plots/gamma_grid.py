@@ -33,7 +33,7 @@ def plot_gamma_grid(gammas1: Any, gammas2: Any, values: Any, *, label: str, ax: 
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots import plot_gamma_grid
+    >>> from reproduction.plots import plot_gamma_grid
     >>> ax = plot_gamma_grid([0.1, 1.0], [1.0], [[0.5], [0.2]], label="clustering error")
     >>> ax.lines[0].get_xydata()
     array([[0., 1.]])

@@ -30,7 +30,7 @@ def plot_graph_spectrum(eigenvalues: Any, *, k: int | None = None, ax: Axes | No
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots import plot_graph_spectrum
+    >>> from reproduction.plots import plot_graph_spectrum
     >>> ax = plot_graph_spectrum([0.0, 0.1, 0.6, 0.7], k=2)
     >>> ax.get_legend().get_texts()[0].get_text()
     'gap after 2'
@@ -66,7 +66,7 @@ def plot_frequency_energy(energies: dict[str, Any], *, ax: Axes | None = None) -
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots import plot_frequency_energy
+    >>> from reproduction.plots import plot_frequency_energy
     >>> ax = plot_frequency_energy({"X": [0.5, 0.25], "U": [0.9, 0.05]})
     >>> ax.lines[0].get_ydata()
     array([0.5 , 0.75])
@@ -102,7 +102,7 @@ def plot_attenuation(measured: Any, predicted: Any, *, ax: Axes | None = None) -
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from frpcag.plots import plot_attenuation
+    >>> from reproduction.plots import plot_attenuation
     >>> ax = plot_attenuation([0.9, 0.5], [1.0, 0.4])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['measured', 'predicted']

@@ -4,8 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-
-from frpcag.plots import plot_gamma_grid
+from reproduction.plots import plot_gamma_grid
 
 
 def test_gamma_grid_marks_the_least_value(assert_golden):
