@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -163,3 +164,35 @@ def test_names_from_a_file_do_not_steer_the_terminal(frpcag, working_folder):
     assert r"\x1b[31mb" in cleaned.stdout
     for told in (refused.stderr, cleaned.stderr, cleaned.stdout):
         assert not set(told) & {"\x1b", "\x07", "\u202e"}
+
+
+def test_messages_of_clean_name_no_option_that_it_lacks(working_folder, frpcag):
+    np.savetxt("t.csv", np.random.default_rng(0).normal(size=(3, 3)), delimiter=",")
+    said = frpcag("clean", "t.csv", "--no-plots").stderr
+    assert "n_neighbors=10 is not smaller than n_samples=3" in said
+    assert "This command has no option for n_neighbors; pass it in Python." in said
+    assert set(re.findall(r"--[a-z-]+", said)) == set()
+
+
+def run_in_process(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "frpcag.cli.main", *words], stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def test_names_print_where_standard_output_takes_ascii_alone(working_folder, X):
+    np.save("größe.npy", X)
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = run_in_process("fit", "größe.npy", "--no-plots", env=env, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"gr\xf6\xdfe.npy" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [("info",), ("--version",), ("info", "--json")])
+def test_a_full_standard_output_is_one_line(words):
+    with open("/dev/full", "w") as full:
+        done = run_in_process(*words, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: standard output cannot be written (No space left on device)")
+    assert done.stderr.count("\n") == 1

@@ -117,6 +117,12 @@ def test_matrices_come_back_in_their_format_and_dtype(suffix, tmp_path):
     assert_array_equal(read_matrix(tmp_path / f"out.{suffix}")[0], table.X + 0.5)
 
 
+@pytest.mark.parametrize("X", [np.eye(3, dtype=bool), np.array([[1, np.nan], [2, np.nan]])])
+def test_all_columns_of_a_matrix_are_numbers(X, tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    assert_array_equal(read_table(tmp_path / "X.npy").X, X)
+
+
 def test_a_table_is_written_in_its_own_format_only(messy, tmp_path):
     with pytest.raises(ValueError, match=r"path='.*out\.npy' must end in \.csv, the format of the file that was read"):
         messy.write(tmp_path / "out.npy")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from errno import ENOSPC, EPIPE
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,10 @@ OPTIONS = {
     "feature_shape": "--feature-shape",
     "n_jobs": "--jobs",
     "key": "--key",
+    "scale=True": "--scale",
 }
+# The options of the command that runs; None where no command does.
+OFFERED: ContextVar[frozenset[str] | None] = ContextVar("OFFERED", default=None)
 # Arguments of read_table, which are common words: named as options only where a value follows.
 _READING = re.compile(r"(?<![\w/.-])(columns|drop|id|missing|delimiter|decimal|encoding)=(?=['\"\d])")
 # Whole words that are not part of a path.
@@ -63,8 +68,13 @@ def in_option_words(message: str) -> str:
         r"X has \1 row, and rows are compared with each other; pass at least \2.",
         message,
     )
-    message = re.sub(r"(?<=pass |heck )delimiter\b", "--delimiter", message).replace("scale=True", "--scale")
-    return " ".join(_ARGUMENT.sub(lambda found: OPTIONS[found[1]], message).split())
+    message = re.sub(r"(?<=pass |heck )delimiter\b", "--delimiter", message)
+    offered = OFFERED.get()
+    lacking = [name for name in dict.fromkeys(_ARGUMENT.findall(message)) if offered and OPTIONS[name] not in offered]
+    message = _ARGUMENT.sub(lambda found: found[1] if found[1] in lacking else OPTIONS[found[1]], message)
+    if lacking:
+        message += f" This command has no option for {' and '.join(lacking)}; pass it in Python."
+    return " ".join(message.split())
 
 
 @contextmanager
@@ -124,6 +134,8 @@ def error_line(error: BaseException) -> str:
     elif isinstance(error, MemoryError):
         said = str(error).partition(";")[0]  # behind it the library says how to go on, in its own words
         text = f"out of memory ({said}); pass --float32, fewer samples or fewer features."
+    elif isinstance(error, OSError) and error.errno in (EPIPE, ENOSPC):
+        text = f"standard output cannot be written ({error.strerror}); send it elsewhere. Folders are whole."
     else:
         text = f"unexpected {type(error).__name__}: {error}; run again with --debug to see where, and report it."
     return "error: " + printable(" ".join(text.split()))

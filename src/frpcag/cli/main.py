@@ -6,6 +6,8 @@ there is one; 143, 129 and 131 SIGTERM, SIGHUP and SIGQUIT, which leave nothing 
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import frpcag
-from frpcag.cli.errors import Interrupted, error_line, exit_code
+from frpcag.cli.errors import OFFERED, Interrupted, error_line, exit_code
 from frpcag.runtime.signals import end_on_signals
 
 # Each command is the function of this name in the module of this name. Here stands the first sentence of its help, so
@@ -44,7 +46,12 @@ class PlainFlags:
 
 
 class Command(PlainFlags, TyperCommand):
-    """One command."""
+    """One command; messages name the options that it has."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        OFFERED.set(frozenset(word for one in self.params for word in one.opts))
+        return super().invoke(ctx)
 
 
 class Commands(PlainFlags, TyperGroup):
@@ -70,7 +77,11 @@ class Commands(PlainFlags, TyperGroup):
             # Where an error is shown is decided before the words are parsed, so --debug may stand anywhere.
             parsed = [word for word in words if word != DEBUG]
             code = super().main(parsed, *more, **{**extra, "standalone_mode": False})
+            sys.stdout.flush()
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.ENOSPC):
+                # Only standard output gets here; what it still holds must not fail again at the end of the process.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if DEBUG in words:
                 traceback.print_exc()
             print(error_line(error), file=sys.stderr)
@@ -122,6 +133,8 @@ for _name, _help in COMMANDS.items():
 def main() -> None:
     """Run the command line; signals end it as an exception does, so that no half-written folder stays behind."""
     end_on_signals()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app(prog_name="frpcag")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.io
 
 from frpcag.tables.checks import check_elements, damaged, dense, reading, refuse_outside, require_room
-from frpcag.tables.kinds import NumberFormat, kind_of_numbers
+from frpcag.tables.kinds import Kind, NumberFormat
 from frpcag.tables.source import New, Source
 
 Array = np.ndarray
@@ -38,7 +38,7 @@ def source_of(X: Array, *, key: str | None, numbers: NumberFormat) -> Source:
         columns = [_replaced(X[:, j], *new[j]) if j in new else X[:, j] for j in range(X.shape[1]) if j not in dropped]
         _write(path, np.column_stack(columns), key or "X")
 
-    return Source(None, list(X.T), [kind_of_numbers(column, numbers) for column in X.T], write)
+    return Source(None, list(X.T), [Kind("numbers", column) for column in numbers.floats(X).T], write)
 
 
 def _replaced(column: Array, values: Array, changed: Array) -> Array:
