@@ -70,6 +70,20 @@ class Exact:
         """Return the objective."""
         return self._data(U) + self._smooth(U)
 
+    def added_up(self, U: Array) -> Real:
+        """Return the sizes of all that the objective at ``U`` adds up: its rounding is a share of this."""
+        return self._data(U) + self.level_added(U, np.nan_to_num(np.abs(self.X), nan=0.0) + np.abs(U))
+
+    def level_added(self, U: Array, level: Array) -> Real:
+        """Return how much of a level of the data and ``U`` the objective adds up and takes off again."""
+        slope = 2 * np.abs(self._residual(U)) if self.loss == "l2" else 1
+        reach1, reach2 = (
+            np.zeros(m) if t is None else Real(g) * abs(t.dense()).sum(axis=1)
+            for g, t, m in zip(self.gammas, self.terms, U.shape, strict=True)
+        )
+        level = np.broadcast_to(np.maximum(level, np.abs(self._level())), U.shape)
+        return (slope * level).sum() + ((reach1[:, None] + reach2) * level * level).sum()
+
     def relative_gap(self, U: Array) -> tuple[Real, Real]:
         """Return how far the objective at ``U`` lies above the optimum, relative to it, at least and at most."""
         at = self.value(U)
