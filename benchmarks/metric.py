@@ -24,8 +24,8 @@ from reproduction.evaluate import clustering_error
 
 from cells import load
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
-from frpcag.graphs.metric import METRICS
-from frpcag.graphs.metric_choice import find_metric, prediction_errors
+from frpcag.graphs.metric import ELIGIBLE, find_metric
+from frpcag.graphs.metric_choice import prediction_errors
 from frpcag.graphs.neighbors import approximate_neighbors, exact_neighbors, query_neighbors
 
 K = 10
@@ -64,10 +64,10 @@ def cost(n_rows: int, kinds, rounds: int) -> list[dict]:
     for kind in kinds:
         X = corrupted(whole, shape, kind)
         rows = np.random.default_rng(3).permutation(len(X))[:CHECKED]
-        seconds: dict[str, list[float]] = {name: [] for name in METRICS}
+        seconds: dict[str, list[float]] = {name: [] for name in ELIGIBLE}
         recalls = {}
         for _ in range(rounds):
-            for name in METRICS:
+            for name in ELIGIBLE:
                 metric = find_metric(name, X)
                 spent, found = timed(lambda m=metric, X=X: approximate_neighbors(X, K, metric=m, random_state=0))
                 seconds[name].append(spent)
@@ -77,7 +77,7 @@ def cost(n_rows: int, kinds, rounds: int) -> list[dict]:
                     shared = [len(set(a) & set(found[0][row])) / K for a, row in zip(true, rows, strict=True)]
                     recalls[name] = float(np.mean(shared))
         auto, chosen = timed(lambda X=X: find_metric("auto", X))
-        for name in METRICS:
+        for name in ELIGIBLE:
             ratios = np.divide(seconds[name], seconds["euclidean"])
             line = {"rows": len(X), "kind": kind, "metric": name, "seconds": min(seconds[name])}
             line |= {"ratio": float(np.median(ratios)), "recall": recalls[name]}
@@ -98,14 +98,14 @@ def table(max_samples: int) -> list[dict]:
             X = corrupted(clean, shape, kind)
             errors = {metric.name: error for metric, error in prediction_errors(X).items()}
             shares = {}
-            for metric in METRICS:
+            for metric in ELIGIBLE:
                 near = exact_neighbors(X, K, metric=find_metric(metric, X))[0]
                 shares[metric] = float(np.mean(y[near] == y[:, None]))
             chosen = min(errors, key=lambda metric: errors[metric])
             lines.append({"data": name, "kind": kind, "same_class": shares, "error": errors, "auto": chosen})
-            parts = " | ".join(f"{shares[m]:.2f} [{errors[m]:.4f}]" for m in METRICS)
+            parts = " | ".join(f"{shares[m]:.2f} [{errors[m]:.4f}]" for m in ELIGIBLE)
             print(f"| {name} {kind} | {parts} | {chosen} |", flush=True)
-    mean = {m: float(np.mean([line["same_class"][m] for line in lines])) for m in METRICS}
+    mean = {m: float(np.mean([line["same_class"][m] for line in lines])) for m in ELIGIBLE}
     auto = float(np.mean([line["same_class"][line["auto"]] for line in lines]))
     best = float(np.mean([max(line["same_class"].values()) for line in lines]))
     print("mean share:", {m: round(v, 3) for m, v in mean.items()}, "auto", round(auto, 3), "best", round(best, 3))
@@ -178,7 +178,7 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=1000, help="rows of a set in the table")
     args = parser.parse_args()
     if args.table:
-        print("| data | " + " | ".join(f"{m} share [error]" for m in METRICS) + " | auto |\n|---|---|---|---|---|")
+        print("| data | " + " | ".join(f"{m} share [error]" for m in ELIGIBLE) + " | auto |\n|---|---|---|---|---|")
         record("table", table(args.samples))
     if args.default:
         print("| data | recovery euclidean | auto | clustering euclidean | auto |\n|---|---|---|---|---|")

@@ -8,6 +8,7 @@ import json
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+
 from tables import RESULTS, TABLES
 
 

@@ -22,8 +22,7 @@ from frpcag.engines.dask import on_client
 from frpcag.graphs.blocks.cells import View, group_cells, order_rows
 from frpcag.graphs.blocks.gram import column_products, graph_from_products
 from frpcag.graphs.blocks.graph import given_graph, search_graph
-from frpcag.graphs.metric import mean_deviation
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import find_metric, mean_deviation
 from frpcag.linalg.row_blocks import Cut, join_graphs, localize
 from frpcag.runtime.tasks import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
 from support.oracles import random_laplacian, random_problem

@@ -121,11 +121,11 @@ def test_saving_prepares_nothing(tmp_path, monkeypatch):
 
 def test_lists_of_a_large_sample_find_what_brute_force_finds(monkeypatch):
     from frpcag.graphs import anchors
-    from frpcag.graphs.metric import EUCLIDEAN, Metric
+    from frpcag.graphs.metric import METRICS
 
     rng = np.random.default_rng(0)
     X, rows = rng.normal(size=(1500, 8)), rng.normal(size=(300, 8))
-    for metric in (EUCLIDEAN, Metric("l1")):
+    for metric in METRICS.values():
         exact = anchors.Anchors(X, metric=metric).nearest(rows, 10)
         with monkeypatch.context() as patch:
             patch.setattr(anchors, "SMALL", 100)

@@ -1,17 +1,19 @@
 """Metrics of the sample graph, over the registry: against brute force in plain NumPy, under corruption, at size."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from frpcag import build_graph
+from frpcag import FRPCAG, build_graph
 from frpcag.graphs import metric_choice
-from frpcag.graphs.metric import CUT, METRICS, Metric, mean_deviation
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import CUT, ELIGIBLE, METRICS, find_metric, mean_deviation
 from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors, query_neighbors
 
 every_metric = pytest.mark.parametrize("name", METRICS)
-ROBUST = [name for name in METRICS if name != "euclidean"]
+ROBUST = [name for name, metric in METRICS.items() if not metric.euclidean]
 
 
 def data(n=150, p=30, *, missing=0.0, dtype=np.float64, seed=0):
@@ -25,13 +27,20 @@ def data(n=150, p=30, *, missing=0.0, dtype=np.float64, seed=0):
 
 def distances(X, Y, metric):
     """Return all distances over the entries that both rows have, scaled up to all features."""
-    X, Y = np.asarray(X, float), np.asarray(Y, float)
+    X, Y = (mapped(np.asarray(Z, float), metric.name) for Z in (X, Y))
     D = np.abs(X[:, None] - Y[None])
     D = D**2 if metric.euclidean else np.minimum(D, metric.cut)
     common = (~np.isnan(D)).sum(axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
         sums = np.where(common > 0, np.nansum(D, axis=2) * (X.shape[1] / common), np.inf)
     return np.sqrt(sums) if metric.euclidean else sums
+
+
+def mapped(X, name):
+    """Return the rows that a metric measures."""
+    if name != "cosine":
+        return X
+    return X / np.sqrt(np.nanmean(X**2, axis=1, keepdims=True) * X.shape[1])
 
 
 def nearest(X, metric, k):
@@ -158,7 +167,7 @@ def test_auto_takes_the_metric_whose_neighbours_predict_best():
     assert build_graph(X + 0.0, metric="auto").metric in METRICS
     X[rng.random(X.shape) < 0.1] += 15
     errors = metric_choice.prediction_errors(X)
-    assert [metric.name for metric in errors] == list(METRICS)
+    assert [metric.name for metric in errors] == list(ELIGIBLE)
     best = min(errors, key=errors.get)
     assert best.name == build_graph(X, metric="auto").metric == "truncated"
 
@@ -173,17 +182,22 @@ def test_prediction_errors_are_those_of_plain_numpy():
 
 def test_auto_looks_at_a_bounded_number_of_rows(monkeypatch):
     seen = []
-    monkeypatch.setattr(metric_choice, "choose_metric", lambda sample, **_: seen.append(len(sample)) or Metric("l1"))
+
+    def errors(sample, **_):
+        seen.append(len(sample))
+        return {METRICS["l1"]: 0.0}
+
+    monkeypatch.setattr(metric_choice, "prediction_errors", errors)
     find_metric("auto", np.zeros((50_000, 2)))
     assert seen == [2000]
 
 
 def test_brute_force_of_absolute_differences_ends_earlier_than_of_products():
     assert choose_search(12_000, 784) == "exact"
-    assert choose_search(12_000, 784, metric=Metric("l1")) == "approximate"
+    assert choose_search(12_000, 784, metric=METRICS["l1"]) == "approximate"
 
 
-@pytest.mark.parametrize("value", ["cosine", None, 3])
+@pytest.mark.parametrize("value", ["chebyshev", None, 3])
 def test_an_unknown_metric_is_refused_by_name(value):
     with pytest.raises(ValueError, match=f"^metric={value!r} is unknown; pass one of 'euclidean', 'l1', 'truncated', "):
         build_graph(data(), metric=value)
@@ -194,3 +208,37 @@ def test_a_column_without_entries_does_not_change_the_truncated_metric():
     empty = np.column_stack([X, np.full(40, np.nan)])
     graphs = [build_graph(Z, n_neighbors=3, metric="truncated") for Z in (X, empty)]
     assert (graphs[0].weights != 0).nnz == (graphs[1].weights != 0).nnz
+
+
+@every_metric
+def test_distances_in_plain_numpy_are_those_of_the_search(name):
+    X = data(60)
+    metric = find_metric(name, X)
+    assert_allclose(metric.lengths(X[0], X[1:]), distances(X[:1], X[1:], metric)[0])
+
+
+def test_cosine_neighbours_do_not_depend_on_the_lengths_of_rows():
+    X = data()
+    scaled = X * 10.0 ** np.random.default_rng(5).uniform(-150, 150, (len(X), 1))
+    A, B = (build_graph(Z, n_neighbors=5, metric="cosine").weights.toarray() for Z in (X, scaled))
+    assert_allclose(A, B, rtol=1e-4)
+
+
+def test_rows_of_zeros_are_as_far_by_the_cosine_from_all_others():
+    X = np.vstack([np.zeros((2, 4)), np.eye(4)])
+    indices, lengths = exact_neighbors(X, 3, metric=METRICS["cosine"], n_jobs=1)
+    assert indices[0].tolist() == [1, 2, 3]
+    assert_allclose(lengths[0], [0, 1, 1], atol=1e-6)
+
+
+@every_metric
+def test_a_sparse_matrix_has_the_graph_of_the_array(name):
+    X = np.where(np.random.default_rng(0).random((80, 20)) < 0.6, 0, data(80, 20))
+    graphs = [build_graph(Z, n_neighbors=4, metric=name).weights.toarray() for Z in (X, sp.csr_array(X))]
+    assert_allclose(*graphs, rtol=1e-6)
+
+
+@every_metric
+def test_every_metric_is_named_where_a_user_looks(name):
+    shown = (FRPCAG.__doc__, build_graph.__doc__, (Path(__file__).parents[2] / "docs" / "choose.md").read_text())
+    assert all(f'"{name}"' in text for text in shown)

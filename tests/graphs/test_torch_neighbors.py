@@ -12,8 +12,7 @@ from frpcag.engines.gammas import scale_free_gamma  # noqa: E402
 from frpcag.engines.torch import tensor_gamma  # noqa: E402
 from frpcag.graphs import build_graph  # noqa: E402
 from frpcag.graphs import neighbors as host  # noqa: E402
-from frpcag.graphs.metric import METRICS  # noqa: E402
-from frpcag.graphs.metric_choice import find_metric  # noqa: E402
+from frpcag.graphs.metric import METRICS, find_metric  # noqa: E402
 from frpcag.graphs.torch.neighbors import approximate_neighbors, exact_neighbors  # noqa: E402
 from frpcag.linalg.torch_sparse import TorchCSR  # noqa: E402
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from frpcag import FRPCAG
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import find_metric
 from frpcag.rows import RowModel, known
 from frpcag.rows import model as row_model
 
@@ -107,7 +107,9 @@ def test_training_rows_get_what_the_fit_gave_them_also_with_gaps():
     assert_allclose(mixed[3:], model.low_rank_[7:9], atol=1e-9)
 
 
-@pytest.mark.parametrize(("metric", "name"), [("euclidean", "truncated"), ("l1", "l1"), ("truncated", "truncated")])
+@pytest.mark.parametrize(
+    ("metric", "name"), [("euclidean", "truncated"), ("l1", "l1"), ("truncated", "truncated"), ("cosine", "cosine")]
+)
 def test_new_rows_are_near_by_the_metric_of_the_fit(metric, name):
     train, new = subspace()
     model = fitted(train, metric=metric)

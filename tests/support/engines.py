@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer
 
 from frpcag import FRPCAG, build_graph
+from frpcag.graphs.metric import METRICS
 
 Array = np.ndarray
 
@@ -171,8 +172,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "combinatorial": {"laplacian": "combinatorial"},
     "l2": {"loss": "l2"},
     "huber": {"loss": "huber", "huber_delta": 0.5},
-    "l1-metric": {"metric": "l1"},
-    "truncated-metric": {"metric": "truncated"},
+    **{f"{name}-metric": {"metric": name} for name in METRICS if name != "euclidean"},
     "uncentred": {"center": False},
     "scaled": {"scale": True},
     "refined": {"n_refine": 1},
@@ -227,6 +227,11 @@ CASES["zeros"] = Case(lambda: np.zeros((N, P)), OPTIONS["given-adjacency"] | OPT
 
 # What an engine does not do, and says so: (engine, case) as regular expressions, and its words.
 REFUSES = [
+    *(
+        ("dask", f".*-{name}-metric", f"metric='{name}' is not done by backend='dask'; ")
+        for name, metric in METRICS.items()
+        if "dask" not in metric.engines
+    ),
     ("dask", "given-transformer", r"sample_graph=KNeighborsTransformer\(.*\) is not done by backend='dask'; "),
     ("dask", "objects", r"X has dtype object but must hold real numbers; convert it, "),
     ("dask", ".*-refined", r"n_refine=1 is not done by backend='dask', which builds its graphs once; pass n_refine=0"),

@@ -7,12 +7,13 @@ the truncated sum not beyond a bound. Which of them is right depends on the data
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.metric import CUT, METRICS, Metric
+from frpcag.graphs.metric import CUT, ELIGIBLE, METRICS
 from frpcag.graphs.metric_choice import JUDGED_ROWS, JUDGES, median_error
 from frpcag.graphs.neighbors import brute_force, search_lists
 from frpcag.graphs.points import Points
@@ -55,7 +56,8 @@ def robust_neighbors(
     observed : bool ndarray of the same shape, optional
         What may be compared. Distances are means over the entries that both rows have.
     n_neighbors : int, default=5
-    metric : {"euclidean", "l1", "truncated"}, default="truncated"
+    metric : str, default="truncated"
+        One of `frpcag.graphs.metric.ELIGIBLE`.
     queries : (rows, observed), optional
         Find the neighbours of these rows instead; without it a row is not its own neighbour.
     random_state : int, default=0
@@ -66,8 +68,8 @@ def robust_neighbors(
     -------
     Neighbors
     """
-    if metric not in METRICS:
-        raise ValueError(f"metric={metric!r} is unknown; choose one of {', '.join(map(repr, METRICS))}.")
+    if metric not in ELIGIBLE:
+        raise ValueError(f"metric={metric!r} is unknown; choose one of {', '.join(map(repr, ELIGIBLE))}.")
     return all_neighbors(
         X, observed, n_neighbors=n_neighbors, metrics=(metric,), queries=queries, random_state=random_state,
         n_jobs=n_jobs,
@@ -75,28 +77,28 @@ def robust_neighbors(
 
 
 def all_neighbors(
-    X: Array, observed: Array | None, *, n_neighbors: int, metrics=METRICS, queries=None, random_state=0, n_jobs=None
+    X: Array, observed: Array | None, *, n_neighbors: int, metrics=ELIGIBLE, queries=None, random_state=0, n_jobs=None
 ) -> dict[str, Neighbors]:
     """Return the neighbours under several metrics."""
     points = _prepare(X, observed)
     asked = points if queries is None else _prepare(*queries)
     n, n_points = len(asked.Z), len(points.Z)
     k = min(n_neighbors, n_points - (queries is None))
-    cuts = {"truncated": CUT * mean_size(X, observed)}
+    cut = CUT * mean_size(X, observed)
     least = max(LEAST_COMMON * X.shape[1], 1)
     approximate = queries is None and float(n) * n_points > EXACT_PAIRS
     found = {}
     with block_pool(n_jobs) as run:
         for name in metrics:
-            metric = Metric(name, cuts.get(name, np.inf))
-            options = {"metric": metric, "run": run, "least_common": least}
+            metric = METRICS[name] if METRICS[name].bound is None else replace(METRICS[name], cut=cut)
+            near, options = replace(points, metric=metric), {"run": run, "least_common": least}
             if approximate:
                 rng = np.random.RandomState(random_state)
-                indices, distances = search_lists(points, k, rng=rng, **options)
+                indices, distances = search_lists(near, k, rng=rng, **options)
             else:
                 own = np.arange(n) if queries is None else None
-                indices, distances = brute_force(asked, points, k, skip=own, **options)
-            scale = X.shape[1] ** (0.5 if name == "euclidean" else 1.0)
+                indices, distances = brute_force(asked, near, k, skip=own, **options)
+            scale = X.shape[1] ** (0.5 if metric.euclidean else 1.0)
             found[name] = Neighbors(indices, (distances / scale).astype(np.float32))
     return found
 
@@ -114,7 +116,7 @@ def column_folds(p: int, *, random_state: int = 0) -> list[Array]:
 
 
 def folded_neighbors(
-    X: Array, observed: Array, folds: list[Array], *, n_neighbors: int, metrics=METRICS, random_state=0, n_jobs=None
+    X: Array, observed: Array, folds: list[Array], *, n_neighbors: int, metrics=ELIGIBLE, random_state=0, n_jobs=None
 ) -> dict[str, list[Neighbors]]:
     """Return for each metric the neighbours of every fold, found from the columns outside it."""
     found: dict[str, list[Neighbors]] = {metric: [] for metric in metrics}

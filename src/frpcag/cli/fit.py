@@ -118,7 +118,7 @@ def fit(
             rich_help_panel=options.MODEL,
         ),
     ] = options.FeatureGraph.auto,
-    metric: options.Metric = options.MetricName.euclidean,
+    metric: options.Metric = "euclidean",
     laplacian: Annotated[
         options.Laplacian,
         typer.Option(
@@ -178,7 +178,7 @@ def fit(
         "n_neighbors": neighbors,
         "sample_graph": _graph_argument(sample_graph),
         "feature_graph": _graph_argument(feature_graph),
-        "metric": metric.value,
+        "metric": metric,
         "laplacian": laplacian.value,
         "loss": loss.value,
         "center": center,

@@ -36,15 +36,6 @@ class FeatureGraph(StrEnum):
     none = "none"
 
 
-class MetricName(StrEnum):
-    """What makes samples neighbours."""
-
-    euclidean = "euclidean"
-    l1 = "l1"
-    truncated = "truncated"
-    auto = "auto"
-
-
 class Laplacian(StrEnum):
     """Which Laplacian a graph gets."""
 
@@ -72,6 +63,17 @@ class BackendName(StrEnum):
 def parse_gamma(text: str) -> str | float:
     """Return "auto" or a finite number >= 0."""
     return "auto" if text == "auto" else _number(text, "'auto' or a finite number >= 0", lambda x: x >= 0)
+
+
+def parse_metric(text: str) -> str:
+    """Return the name of a metric."""
+    from frpcag.graphs.metric import check_metric
+
+    try:
+        check_metric(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    return text
 
 
 def parse_tol(text: str | float) -> float:
@@ -181,11 +183,12 @@ Jobs = Annotated[
 
 
 Metric = Annotated[
-    MetricName,
+    Any,
     typer.Option(
+        parser=parse_metric,
         metavar="NAME",
-        help="Distance between samples: euclidean; l1 or truncated, which resist gross errors; auto takes the one "
-        "that predicts best.",
+        help="Distance between samples: euclidean; l1 or truncated, which resist gross errors; cosine, blind to "
+        "length; auto takes the one of the first three that predicts best.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -19,7 +19,6 @@ from frpcag.backends.torch.operations import scaled
 from frpcag.backends.torch.robust_rows import Training, repeat_rates
 from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
 from frpcag.engines.torch import to_device, to_host
-from frpcag.graphs.metric import EUCLIDEAN
 from frpcag.graphs.torch.anchors import TensorAnchors, TensorLinks
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.runtime.arrays import is_tensor
@@ -69,7 +68,7 @@ class TensorRows:
         self.terms, self.gamma1, self.links, self.L2 = host.terms, model.gamma1_, None, None
         if model.sample_graph_ is not None and model.gamma1_ > 0:
             self.links = TensorLinks(model.sample_graph_, device)
-            self.anchors = TensorAnchors(self.clean_rows, metric=EUCLIDEAN)
+            self.anchors = TensorAnchors(self.clean_rows, metric=host.metric_of_clean_rows)
         if self.terms.L2 is not None:
             self.L2 = scaled(TorchCSR.of(self.terms.L2, device), 1.0)
 

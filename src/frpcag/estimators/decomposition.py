@@ -50,10 +50,11 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         shape (m, 2) or (m, 3) with two nodes and a weight, an object with the interface of scikit-learn's
         ``KNeighborsTransformer``, or None to drop the term. The paper's graph types are A ("exact", "exact"),
         B ("exact", "approximate") and C ("approximate", "approximate").
-    metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
+    metric : {"euclidean", "l1", "truncated", "cosine", "auto"}, default="euclidean"
         What makes samples neighbours. "l1" (the sum of absolute differences) and "truncated" (each difference counts up
-        to twice the mean absolute deviation) keep gross errors from deciding which samples these are; "auto" takes the
-        metric whose neighbours predict the entries best, without labels. New rows find their neighbours by the same
+        to twice the mean absolute deviation) keep gross errors from deciding which samples these are; "cosine" is
+        Euclidean between samples divided by their lengths, after centring; "auto" takes the one of the first three
+        whose neighbours predict the entries best, without labels. New rows find their neighbours by the same
         metric. A given graph keeps its edges; the feature graph is always Euclidean.
     sigma : "auto" or float, default="auto"
         Width of the Gaussian edge weights; "auto" is the mean distance of connected nodes.

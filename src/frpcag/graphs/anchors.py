@@ -54,7 +54,7 @@ class Anchors:
         self.n, self.metric, self.n_jobs = len(X), metric, n_jobs
         self._lists: InvertedLists | None = None
         with block_pool(n_jobs) as run:
-            self._points = prepare_points(X, run)
+            self._points = prepare_points(X, run, metric=metric)
             # Euclidean distances of incomplete rows are taken over common entries, which no list knows.
             if self.n >= SMALL and (self._points.seen is None or not metric.euclidean):
                 self._train(check_random_state(random_state), run)
@@ -65,7 +65,7 @@ class Anchors:
         self._waves = None
         if not self.metric.euclidean:
             size = float(np.abs(self._points.Z).mean(dtype=np.float64))
-            self._waves = frequencies(p, map_width(self.metric.cut / self._points.unit, size), rng)
+            self._waves = frequencies(p, map_width(self._points.cut, size), rng)
         self._centre, self._basis = np.float32(0), None
         some = self._mapped(self._points.take(np.sort(rng.permutation(self.n)[:FITTED])))
         self._centre = some.mean(axis=0)
@@ -101,7 +101,7 @@ class Anchors:
         with nullcontext(_one_by_one) if alone else block_pool(self.n_jobs) as run:
             queries = prepare_queries(rows, points, run)
             if self._lists is None or (queries.seen is not None and self.metric.euclidean):
-                indices, distances = brute_force(queries, points, n_neighbors, run=run, metric=self.metric)
+                indices, distances = brute_force(queries, points, n_neighbors, run=run)
             else:
                 indices, distances = self._search(queries, n_neighbors, run)
         return indices, points.lengths(distances)
@@ -124,15 +124,10 @@ class Anchors:
             )
             indices, distances = (np.concatenate(part) for part in zip(*ranked, strict=True))
         else:
-            cut = self.metric.cut / points.unit
-            indices, distances = absolute_neighbors(
-                queries, points, k, cut=cut, run=run, candidates=np.concatenate(found)
-            )
+            indices, distances = absolute_neighbors(queries, points, k, run=run, candidates=np.concatenate(found))
         lonely = np.flatnonzero(np.isinf(distances[:, -1]))
         if len(lonely):  # the lists held too few
-            indices[lonely], distances[lonely] = brute_force(
-                queries.take(lonely), points, k, run=run, metric=self.metric
-            )
+            indices[lonely], distances[lonely] = brute_force(queries.take(lonely), points, k, run=run)
         return indices, distances
 
 

@@ -21,8 +21,7 @@ from frpcag.graphs.checks import (
 )
 from frpcag.graphs.graph import Graph, weighted_graph
 from frpcag.graphs.laplacian import check_laplacian
-from frpcag.graphs.metric import check_metric
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import check_metric, find_metric
 from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.weights import edges_to_matrix, gaussian_weights, mean_length, symmetrize_weights
 from frpcag.runtime.arrays import is_tensor
@@ -85,10 +84,11 @@ def build_graph(
         "auto" (exact while that takes seconds, else approximate), "grid" (pixels of an image of the given
         ``feature_shape``, each linked to the next ones up, down, left and right), a symmetric matrix of weights, an
         object with the interface of `sklearn.neighbors.KNeighborsTransformer`, or a Graph, which is returned as it is.
-    metric : {"euclidean", "l1", "truncated", "auto"}, default="euclidean"
+    metric : {"euclidean", "l1", "truncated", "cosine", "auto"}, default="euclidean"
         Distance between nodes. "l1" sums the absolute differences. "truncated" also sums them, each at most twice the
-        mean absolute deviation, so gross errors of single entries hardly affect the neighbours. "auto" takes the one
-        whose neighbours predict the entries best, on at most 2000 nodes. Grids, adjacencies and transformers have
+        mean absolute deviation, so gross errors of single entries hardly affect the neighbours. "cosine" is Euclidean
+        between nodes divided by their lengths. "auto" takes the one of the first three whose neighbours predict the
+        entries best, on at most 2000 nodes. Grids, adjacencies and transformers have
         their own.
     sigma : float or "auto", default="auto"
         Width of the Gaussian weights ``exp(-d^2 / sigma^2)``. "auto" is the mean length of the edges.

@@ -33,7 +33,7 @@ class Graph:
     normalized : bool
         Whether the Laplacian is the normalised one, not the combinatorial.
     metric : str or None
-        Of the distances between neighbours: "euclidean", "l1" or "truncated"; None for a graph whose edges were given.
+        Of the distances between neighbours, as `build_graph` has it; None for a graph whose edges were given.
 
     Examples
     --------

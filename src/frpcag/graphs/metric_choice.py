@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from frpcag.graphs.metric import METRICS, Metric, check_metric, sampled_rows
+from frpcag.graphs.metric import ELIGIBLE, METRICS, Metric
 from frpcag.graphs.neighbors import brute_force
 from frpcag.graphs.points import prepare_points
-from frpcag.runtime.arrays import is_tensor
 from frpcag.runtime.threads import block_pool
 
 # Rows whose entries are predicted, and neighbours that predict them.
 JUDGED_ROWS = 400
 JUDGES = 10
-
-
-def find_metric(metric: str, X: Any, *, n_jobs: int | None = None) -> Metric:
-    """Return the distance that ``metric`` stands for on the rows of a matrix.
-
-    Parameters
-    ----------
-    metric : str
-        A key of `frpcag.graphs.metric.METRICS`, or "auto".
-    X : ndarray, csr_array or tensor of shape (n, p)
-        At most 2000 of its rows are looked at, spread evenly. NaN is missing.
-    n_jobs : int, optional
-
-    Returns
-    -------
-    Metric
-    """
-    check_metric(metric)
-    if metric in ("euclidean", "l1"):
-        return METRICS[metric](np.empty((0, 0)))
-    rows = X[sampled_rows(X.shape[0])]
-    # On the host for every engine: the choice must not depend on where the rows are.
-    sample = rows.toarray() if sp.issparse(rows) else rows.cpu().numpy() if is_tensor(rows) else np.asarray(rows)
-    return choose_metric(sample, n_jobs=n_jobs) if metric == "auto" else METRICS[metric](sample)
-
-
-def choose_metric(sample: NDArray, *, n_jobs: int | None = None) -> Metric:
-    """Return the metric of "auto": the one with the smallest of the `prediction_errors`, the earlier on a tie."""
-    errors = prediction_errors(sample, n_jobs=n_jobs)
-    return min(errors, key=lambda metric: errors[metric])
 
 
 def prediction_errors(sample: NDArray, *, n_jobs: int | None = None) -> dict[Metric, float]:
@@ -73,13 +41,15 @@ def prediction_errors(sample: NDArray, *, n_jobs: int | None = None) -> dict[Met
     True
     """
     n = len(sample)
-    metrics = [find(sample) for find in METRICS.values()]
+    metrics = [METRICS[name].fitted(sample) for name in ELIGIBLE]
     with block_pool(n_jobs) as run:
         points = prepare_points(sample, run)
         rows = np.unique(np.linspace(0, n - 1, min(n, JUDGED_ROWS)).astype(np.int64))
-        queries = points.take(rows)
-        k = min(JUDGES, n - 1)
-        found = {metric: brute_force(queries, points, k, run=run, metric=metric, skip=rows)[0] for metric in metrics}
+        k, found = min(JUDGES, n - 1), {}
+        for metric in metrics:
+            mapped = points if metric.rows is None else prepare_points(sample, run, metric=metric)
+            under = replace(mapped, metric=metric)
+            found[metric] = brute_force(under.take(rows), under, k, run=run, skip=rows)[0]
     observed = np.ones(points.Z.shape, bool) if points.seen is None else points.seen
     return {metric: points.unit * median_error(points.Z, observed, rows, near) for metric, near in found.items()}
 

@@ -77,9 +77,9 @@ def exact_neighbors(
     (array([1, 0, 1]), array([1., 1., 2.]))
     """
     with block_pool(n_jobs) as run:
-        points = prepare_points(X, run)
+        points = prepare_points(X, run, metric=metric)
         everyone = np.arange(len(points.Z))
-        indices, distances = brute_force(points, points, n_neighbors, run=run, metric=metric, skip=everyone)
+        indices, distances = brute_force(points, points, n_neighbors, run=run, skip=everyone)
     return indices, points.lengths(distances)
 
 
@@ -121,9 +121,9 @@ def query_neighbors(
     (array([[2, 1]]), array([[0.5, 1.5]]))
     """
     with block_pool(n_jobs) as run:
-        points = prepare_points(X, run)
+        points = prepare_points(X, run, metric=metric)
         queries = prepare_queries(rows, points, run)
-        indices, distances = brute_force(queries, points, n_neighbors, run=run, metric=metric)
+        indices, distances = brute_force(queries, points, n_neighbors, run=run)
     return indices, points.lengths(distances)
 
 
@@ -175,8 +175,8 @@ def approximate_neighbors(
     """
     rng = check_random_state(random_state)
     with block_pool(n_jobs) as run:
-        points = prepare_points(X, run)
-        indices, distances = search_lists(points, n_neighbors, metric=metric, rng=rng, run=run)
+        points = prepare_points(X, run, metric=metric)
+        indices, distances = search_lists(points, n_neighbors, rng=rng, run=run)
     return indices, points.lengths(distances)
 
 
@@ -184,20 +184,19 @@ def search_lists(
     points: Points,
     n_neighbors: int,
     *,
-    metric: Metric,
     rng: np.random.RandomState,
     run: Callable,
     least_common: float = 1.0,
 ) -> Neighbors:
     """Return most of the nearest neighbours of every point, in units of ``points.Z``."""
-    if metric.euclidean:
+    if points.metric.euclidean:
         return _best_candidates(points, _list_candidates(points, n_neighbors, rng, run), n_neighbors, run)
-    cut, everyone = metric.cut / points.unit, np.arange(len(points.Z))
-    candidates = robust_candidates(points, n_neighbors, metric=metric, rng=rng, run=run)
+    everyone = np.arange(len(points.Z))
+    candidates = robust_candidates(points, n_neighbors, rng=rng, run=run)
     indices, distances = absolute_neighbors(
-        points, points, n_neighbors, cut=cut, run=run, skip=everyone, candidates=candidates, least_common=least_common
+        points, points, n_neighbors, run=run, skip=everyone, candidates=candidates, least_common=least_common
     )
-    options: dict[str, Any] = {"cut": cut, "run": run, "least_common": least_common}
+    options: dict[str, Any] = {"run": run, "least_common": least_common}
     for _ in range(MOST_ROUNDS):
         # Neighbours of neighbours are likely neighbours too.
         known = indices.copy()
@@ -210,7 +209,7 @@ def search_lists(
             )
         if np.mean(indices != known) < SETTLED:
             break
-    _search_lonely(points, indices, distances, run, metric=metric)
+    _search_lonely(points, indices, distances, run)
     return indices, distances
 
 
@@ -235,16 +234,16 @@ def _best_candidates(points: Points, candidates: NDArray, n_neighbors: int, run:
         return _rank(points, rows, points, candidates[rows], n_neighbors, skip=everyone[rows])
 
     indices, distances = _stack(run(rank, _blocks(len(points.Z))))
-    _search_lonely(points, indices, distances, run, metric=EUCLIDEAN)
+    _search_lonely(points, indices, distances, run)
     return indices, distances
 
 
-def _search_lonely(points: Points, indices: NDArray, distances: NDArray, run: Callable, *, metric: Metric) -> None:
+def _search_lonely(points: Points, indices: NDArray, distances: NDArray, run: Callable) -> None:
     """Search points with too few candidates exactly, and write what is found into their rows."""
     lonely = np.flatnonzero(np.isinf(distances[:, -1]))
     if len(lonely):
         k = indices.shape[1]
-        found = brute_force(points.take(lonely), points, k, run=run, metric=metric, skip=lonely)
+        found = brute_force(points.take(lonely), points, k, run=run, skip=lonely)
         indices[lonely], distances[lonely] = found
 
 
@@ -254,14 +253,12 @@ def brute_force(
     n_neighbors: int,
     *,
     run: Callable,
-    metric: Metric = EUCLIDEAN,
     skip: NDArray[np.int64] | None = None,
     least_common: float = 1.0,
 ) -> Neighbors:
     """Return the nearest points of each query by brute force, in units of ``points.Z``; see `absolute_neighbors`."""
-    if not metric.euclidean:
-        cut = metric.cut / points.unit
-        return absolute_neighbors(queries, points, n_neighbors, cut=cut, run=run, skip=skip, least_common=least_common)
+    if not points.metric.euclidean:
+        return absolute_neighbors(queries, points, n_neighbors, run=run, skip=skip, least_common=least_common)
     complete = queries.seen is None and points.seen is None
     half_squares = half_squared_norms(points.Z)
     # The true neighbours are among somewhat more candidates than are kept: their order is that of rounded

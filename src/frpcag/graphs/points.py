@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from frpcag.graphs.metric import EUCLIDEAN, Metric
+
 # Points with more features than this are searched in the space of their first principal components, as many
 # as hold 90 % of the variance but never more than this. A matrix product of fewer columns than 100 is hardly
 # faster.
@@ -31,6 +33,12 @@ class Points:
     mean: NDArray[np.float64]
     spread: float
     seen: NDArray[np.bool_] | None = None
+    metric: Metric = EUCLIDEAN
+
+    @property
+    def cut(self) -> float:
+        """The most that a feature adds to a sum of absolute differences in ``Z``."""
+        return self.metric.cut / self.unit
 
     @property
     def unit(self) -> float:
@@ -53,7 +61,7 @@ class Points:
         return lengths
 
 
-def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
+def prepare_points(X: NDArray | sp.csr_array, run: Callable, *, metric: Metric = EUCLIDEAN) -> Points:
     """Return the rows of ``X``, centred and scaled, as float32.
 
     Distances do not change with the centre, but float32 would: of a common offset of 1e6 it leaves one digit.
@@ -66,6 +74,8 @@ def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
         Finite real numbers, any layout; never written to. NaN is missing.
     run : callable
         What `block_pool` gives.
+    metric : Metric, default=EUCLIDEAN
+        What the rows will be compared by.
 
     Returns
     -------
@@ -74,19 +84,19 @@ def prepare_points(X: NDArray | sp.csr_array, run: Callable) -> Points:
     n, p = X.shape
     blocks = _blocks(X)
     seen = _observed(X)
-    largest = max(run(lambda block: _largest(X, block), blocks))
+    largest = max(run(lambda block: _largest(X, block, metric), blocks))
     if largest == 0:
-        return Points(np.zeros((n, p), np.float32), 1.0, np.zeros(p), 1.0, seen)
+        return Points(np.zeros((n, p), np.float32), 1.0, np.zeros(p), 1.0, seen, metric)
     # Sums of blocks added in order: the same for any number of threads.
     add = np.sum if seen is None else np.nansum
-    mean = np.sum(run(lambda block: add(_read(X, block) / largest, axis=0), blocks), axis=0)
+    mean = np.sum(run(lambda block: add(_read(X, block, metric) / largest, axis=0), blocks), axis=0)
     mean /= n if seen is None else np.maximum(seen.sum(axis=0), 1)
-    Z = _centred(X, largest, mean, run, complete=seen is None)
+    Z = _centred(X, largest, mean, run, complete=seen is None, metric=metric)
     extent = max(run(lambda block: _largest(Z, block), blocks))
     spread = 2.0 ** np.floor(np.log2(extent)) if extent > 0 else 1.0
     if spread != 1:  # a power of two scales float32 without rounding
         run(lambda block: np.multiply(Z[block], np.float32(1 / spread), out=Z[block]), blocks)
-    return Points(Z, largest, mean, spread, seen)
+    return Points(Z, largest, mean, spread, seen, metric)
 
 
 def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable) -> Points:
@@ -95,18 +105,26 @@ def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable)
     Entries beyond 1e12 count as 1e12: float32 does not hold the squares of much larger ones.
     """
     seen = _observed(rows)
-    Z = _centred(rows, points.largest, points.mean, run, complete=seen is None, limit=1e12 * points.spread)
+    limit = 1e12 * points.spread
+    Z = _centred(rows, points.largest, points.mean, run, complete=seen is None, metric=points.metric, limit=limit)
     Z /= np.float32(points.spread)
     return replace(points, Z=Z, seen=seen)
 
 
 def _centred(
-    X: NDArray | sp.csr_array, largest: float, mean: NDArray, run: Callable, *, complete: bool, limit: float = np.inf
+    X: NDArray | sp.csr_array,
+    largest: float,
+    mean: NDArray,
+    run: Callable,
+    *,
+    complete: bool,
+    metric: Metric,
+    limit: float = np.inf,
 ) -> NDArray[np.float32]:
     Z = np.empty(X.shape, np.float32)
 
     def fill(block: slice) -> None:
-        rows = _read(X, block)
+        rows = _read(X, block, metric)
         with np.errstate(over="ignore"):
             rows /= largest
         rows -= mean
@@ -118,9 +136,10 @@ def _centred(
     return Z
 
 
-def _largest(X: NDArray | sp.csr_array, block: slice) -> float:
+def _largest(X: NDArray | sp.csr_array, block: slice, metric: Metric = EUCLIDEAN) -> float:
     """Return the largest magnitude in some rows, 0 if there is none."""
-    rows = X[block] if not sp.issparse(X) and X.dtype.kind == "f" else _read(X, block)
+    as_given = metric.rows is None and not sp.issparse(X) and X.dtype.kind == "f"
+    rows = X[block] if as_given else _read(X, block, metric)
     return float(max(np.fmax.reduce(rows, axis=None, initial=0.0), -np.fmin.reduce(rows, axis=None, initial=0.0)))
 
 
@@ -140,9 +159,10 @@ def _blocks(X: NDArray | sp.csr_array) -> list[slice]:
     return [slice(start, start + height) for start in range(0, X.shape[0], height)]
 
 
-def _read(X: NDArray | sp.csr_array, block: slice) -> NDArray[np.float64]:
+def _read(X: NDArray | sp.csr_array, block: slice, metric: Metric) -> NDArray[np.float64]:
     rows = sp.csr_array(X[block]).toarray() if sp.issparse(X) else X[block]
-    return rows.astype(np.float64, order="C")
+    rows = rows.astype(np.float64, order="C")
+    return rows if metric.rows is None else metric.rows(rows, np)
 
 
 def rank_candidates(

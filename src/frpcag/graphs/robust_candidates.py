@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frpcag.graphs.inverted_lists import InvertedLists, train_centroids
-from frpcag.graphs.metric import Metric
 from frpcag.graphs.points import FITTED, MAX_DIMENSION, Points, principal_directions
 
 # Rows mapped at a time.
@@ -29,14 +28,14 @@ PER_NEIGHBOR_MISSING = 12
 
 
 def robust_candidates(
-    points: Points, n_neighbors: int, *, metric: Metric, rng: np.random.RandomState, run: Callable
+    points: Points, n_neighbors: int, *, rng: np.random.RandomState, run: Callable
 ) -> NDArray[np.int64]:
     """Return candidates for the neighbours of every point, -1 where the lists held too few.
 
     They are found by inverted lists in the first principal components of the mapped points.
     """
     n, p = points.Z.shape
-    width = map_width(metric.cut / points.unit, float(np.abs(points.Z).mean(dtype=np.float64)))
+    width = map_width(points.cut, float(np.abs(points.Z).mean(dtype=np.float64)))
     waves = frequencies(p, width, rng)
     sample = robust_map(points.take(np.sort(rng.permutation(n)[:FITTED])), waves)
     centre = sample.mean(axis=0)

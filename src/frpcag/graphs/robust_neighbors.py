@@ -26,7 +26,6 @@ def absolute_neighbors(
     points: Points,
     n_neighbors: int,
     *,
-    cut: float,
     run: Callable,
     skip: NDArray[np.int64] | None = None,
     candidates: NDArray[np.int64] | None = None,
@@ -40,8 +39,6 @@ def absolute_neighbors(
     queries, points : Points
         In the same units. Over missing entries the sum is taken of those that both have, scaled up to all features.
     n_neighbors : int
-    cut : float
-        The most a feature can add, in units of ``points.Z``; infinity for the plain sum.
     run : callable
         What `frpcag.runtime.threads.block_pool` gives.
     skip : ndarray of shape (n_queries,), optional
@@ -67,7 +64,7 @@ def absolute_neighbors(
         lengths[:] = known[1]
         indices[:] = np.where(np.isinf(known[1]), _NOBODY, known[0])
     own = np.full(m, -1, np.int64) if skip is None else np.asarray(skip, np.int64)
-    bound, least = np.float32(min(cut, float(np.finfo(np.float32).max))), np.float32(least_common)
+    bound, least = np.float32(min(points.cut, float(np.finfo(np.float32).max))), np.float32(least_common)
     masked = queries.seen is not None or points.seen is not None
     B = points.Z
     Am, Bm = (_weights(queries), _weights(points)) if masked else (queries.Z, B)

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
 from frpcag.graphs import Graph
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import find_metric
 from frpcag.graphs.neighbors import query_neighbors
 
 Array = np.ndarray

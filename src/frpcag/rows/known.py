@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs.anchors import Anchors
-from frpcag.graphs.metric import Metric
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import Metric, find_metric
 from frpcag.solvers.rows import FARTHEST, CellModel, Repeats, coarser_eps, explain_rows, repeat_rates, same_cells
 
 Array = np.ndarray

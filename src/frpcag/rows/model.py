@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.metric import EUCLIDEAN
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric
 from frpcag.rows.known import KnownRows
 from frpcag.rows.linked import LinkedRows, Near
 from frpcag.runtime.memory import require_memory
@@ -94,11 +93,16 @@ class RowModel:
             n_jobs=self.model.n_jobs,
         )  # fmt: skip
 
+    @property
+    def metric_of_clean_rows(self) -> Metric:
+        """What repaired rows are near to clean ones by."""
+        return METRICS.get(self.metric, EUCLIDEAN).of_clean_rows
+
     @prepared
     def placed(self) -> LinkedRows:
         """Clean rows that repaired rows are near to."""
         U = self.known.solved(self.U)
-        return self._linked(U, U, metric=EUCLIDEAN, terms=self.terms, joined=True)
+        return self._linked(U, U, metric=self.metric_of_clean_rows, terms=self.terms, joined=True)
 
     @prepared
     def carried(self) -> LinkedRows:

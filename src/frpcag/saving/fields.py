@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs import Graph
-from frpcag.graphs.metric import METRICS
+from frpcag.graphs.metric import ELIGIBLE, METRICS
 
 Sizes = dict[str, int]
 
@@ -64,6 +64,7 @@ class Part(NamedTuple):
 
 
 _CELLS = "frpcag.cells"
+_METRIC = f"word {' '.join(ELIGIBLE)}"
 PARTS = {
     "CellRules": Part(
         "frpcag.estimators.cell_rules",
@@ -90,7 +91,7 @@ PARTS = {
         {
             "W1": "empty", "W2": "weights p", "gamma1": "number >=0", "gamma2": "number >=0", "folds": "columns p",
             "loss": "word l1 l2 huber", "delta": "number >0", "max_iter": "int", "tol": "number >=0",
-            "n_jobs": "int none", "reference": "f rp", "metric": "word euclidean l1 truncated", "n_neighbors": "int",
+            "n_jobs": "int none", "reference": "f rp", "metric": _METRIC, "n_neighbors": "int",
         },
     ),
     "LowRankPredictor": Part(
@@ -110,7 +111,7 @@ PARTS = {
     "GraphSetting": Part(
         "frpcag.estimators.heldout_search",
         {
-            "metric": "word euclidean l1 truncated", "feature_graph": "str", "gamma1": "number >=0",
+            "metric": _METRIC, "feature_graph": "str", "gamma1": "number >=0",
             "gamma2": "number >=0", "loss": "word l1 l2 huber", "delta": "number >0",
         },
     ),

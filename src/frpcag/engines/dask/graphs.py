@@ -105,7 +105,7 @@ class BlockGraphs(Engine):
             normalized=check_laplacian(model.laplacian),
             method=given,
             seed=rows.seed,
-            metric=rows.metric._replace(cut=rows.metric.cut / rows.unit),
+            metric=replace(rows.metric, cut=rows.metric.cut / rows.unit),
         )
         return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
 

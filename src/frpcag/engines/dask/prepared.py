@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +16,7 @@ from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs import Graph
 from frpcag.graphs.blocks.cells import order_rows
 from frpcag.graphs.blocks.graph import BlockGraph
-from frpcag.graphs.metric import EUCLIDEAN, Metric, mean_deviation, sampled_rows
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric, mean_deviation, sampled_rows
 from frpcag.graphs.robust_candidates import map_width
 from frpcag.linalg.row_blocks import Halo, LocalGraph
 from frpcag.runtime.checkpoint import Checkpoint, digest
@@ -162,7 +161,7 @@ def save_prepared(store: Checkpoint, rows: BlockRows) -> None:
     nothing = [None for _ in layout.sizes]
     parts = nothing if graph is None else graph.parts
     note: dict[str, Any] = {"sizes": layout.sizes, "shape": rows.shape, "dtype": str(rows.dtype), "graph": None}
-    note |= {"seed": rows.seed, "unit": rows.unit, "metric": list(rows.metric)}
+    note |= {"seed": rows.seed, "unit": rows.unit, "metric": [rows.metric.name, rows.metric.cut]}
     if graph is not None:
         names = ("n_nodes", "n_edges", "n_halo", "lmax", "sigma", "method", "normalized", "recall", "metric")
         note["graph"] = {name: getattr(graph, name) for name in names}
@@ -181,7 +180,9 @@ def resume(store: Checkpoint, cluster: Any) -> BlockRows | None:
     layout = Layout.spread(cluster, note["sizes"])
     blocks = store.load(saved, layout)
     X, ids = (layout.map(_entry, blocks, [name for _ in blocks]) for name in ("X", "ids"))
-    known = {"seed": note["seed"], "unit": note["unit"], "metric": Metric(*note["metric"]), "saved": True}
+    name, cut = note["metric"]
+    metric = replace(METRICS[name], cut=cut)
+    known = {"seed": note["seed"], "unit": note["unit"], "metric": metric, "saved": True}
     rows = BlockRows(layout, X, ids, tuple(note["shape"]), np.dtype(note["dtype"]), **known)
     if note["graph"] is not None:
         parts = layout.map(_unpack_graph, blocks)

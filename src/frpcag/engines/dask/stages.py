@@ -33,6 +33,7 @@ from frpcag.engines.gammas import (
     rounding_of,
 )
 from frpcag.graphs.checks import check_n_neighbors
+from frpcag.graphs.metric import check_metric
 from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
 from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
@@ -61,6 +62,7 @@ class DaskEngine(BlockGraphs):
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a Dask array of row chunks; raise for what would fail later, before any work."""
+        check_metric(self.model.metric, engine="dask")
         shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
         if isinstance(shape, tuple):
             check_shape(self.model, shape, dtype)

@@ -22,6 +22,8 @@ class TensorAnchors:
     """
 
     def __init__(self, X: Tensor, *, metric: Metric) -> None:
+        self._rows = metric.rows
+        X = self._mapped(X)
         self.mean = X.mean(dim=0, dtype=torch.float64)
         centred = X - self.mean
         self.unit = float(centred.abs().max()) or 1.0
@@ -34,11 +36,14 @@ class TensorAnchors:
 
         Euclidean distances are of complete rows; others are taken over what is observed, scaled up to all features.
         """
-        Q = ((rows - self.mean) / self.unit).clamp(-1e12, 1e12).float()
+        Q = ((self._mapped(rows) - self.mean) / self.unit).clamp(-1e12, 1e12).float()
         step = max(1, BLOCK // max(len(self.Z), 2 * n_neighbors * self.Z.shape[1]))
         found = [self._nearest(some, n_neighbors) for some in Q.split(step)]
         indices, distances = (torch.cat(parts) for parts in zip(*found, strict=True))
         return indices, distances * self.unit
+
+    def _mapped(self, rows: Tensor) -> Tensor:
+        return rows if self._rows is None else self._rows(rows.double(), torch)
 
     def _nearest(self, Q: Tensor, k: int) -> Neighbors:
         # True neighbours are among somewhat more candidates than are kept: their order is that of rounded scores.

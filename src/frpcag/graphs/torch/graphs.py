@@ -13,7 +13,7 @@ from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_graph_size, check_n_neighbors
 from frpcag.graphs.graph import Graph
 from frpcag.graphs.laplacian import check_laplacian, diagonal_entries, edge_entries, null_vector
-from frpcag.graphs.metric_choice import find_metric
+from frpcag.graphs.metric import find_metric
 from frpcag.graphs.torch.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.weights import WEIGHT_FLOOR
 from frpcag.linalg.torch_sparse import TorchCSR

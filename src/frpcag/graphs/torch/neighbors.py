@@ -66,6 +66,8 @@ def choose_search(n: int, p: int, device: torch.device, *, method: str = "auto",
 
 def prepare_points(X: Tensor, metric: Metric = EUCLIDEAN) -> Points:
     """Return the rows of ``X``, centred and scaled: of a common offset of 1e6 float32 leaves one digit."""
+    if metric.rows is not None:
+        X = metric.rows(X.double(), torch)
     missing = torch.isnan(X)
     seen = ~missing if bool(missing.any()) else None
     if seen is None:
