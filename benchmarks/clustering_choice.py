@@ -23,7 +23,7 @@ from cells import OTHERS, cells
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
 from frpcag.estimators.clustering import WIDE
 from frpcag.graphs import graph_from_weights
-from frpcag.labels.spectral import spectral_embedding, unit_degrees
+from frpcag.labels import spectral_embedding
 
 FILE = RESULTS / "clustering_choice.jsonl"
 BASELINES = ("k-means X", "PCA + k-means", "spectral X")
@@ -62,10 +62,6 @@ def measure(X: np.ndarray, y: np.ndarray) -> dict:
     errors["spectral U"] = spectral(build_graph(plain.low_rank_).weights)
     errors["spectral U, always refined"] = spectral(build_graph(refined.low_rank_).weights)
     errors["spectral U, refined if < half kept"] = spectral(build_graph(auto.low_rank_).weights)
-    for K in (5, 6, 8, 10):
-        of_X, of_U = (unit_degrees(build_graph(A, n_neighbors=K)) for A in (X, auto.low_rank_))
-        for share in (0.0, 0.25, 0.5, 1.0):
-            errors[f"the same, K={K}, + {share:g} X"] = spectral(of_U + share * of_X)
     errors["FRPCAGClustering"] = library_error(X, y)
     return {"edges_kept": kept, "errors": errors}
 

@@ -22,8 +22,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from cells import OTHERS, PAPER, corrupt, load
 from frpcag import FRPCAGClustering
-from frpcag.labels import cloud_of, label
-from frpcag.labels.choose import ON_POINTS, normalized_cut, unit_rows
+from frpcag.labels import cloud_of, label, unit_rows
+from frpcag.labels.choose import ON_POINTS, normalized_cut
 from frpcag.linalg.factorize import gram_svd
 
 FILE = RESULTS / "clustering_pool.jsonl"

@@ -14,8 +14,7 @@ from frpcag.estimators.clustering import NEIGHBORS, FRPCAGClustering
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout import regularization_path
 from frpcag.graphs import Graph, build_graph
-from frpcag.labels import LABELLERS, cloud_of, label
-from frpcag.labels.choose import unit_rows
+from frpcag.labels import LABELLERS, cloud_of, label, unit_rows
 from frpcag.linalg.factorize import gram_svd
 from reproduction.evaluate import clustering_error
 from reproduction.paper.grid import (

@@ -10,7 +10,7 @@ import numpy as np
 from frpcag.cells.overwritten import Overwriting, find_overwriting, judged_rows
 from frpcag.graphs.anchors import Anchors
 from frpcag.graphs.metric import EUCLIDEAN
-from frpcag.labels.choose import unit_rows
+from frpcag.labels import unit_rows
 from frpcag.linalg.factorize import gram_svd
 
 Array = np.ndarray

@@ -26,7 +26,7 @@ from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout_search import N_NEIGHBORS
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
-from frpcag.labels.distinct import distinct_rows
+from frpcag.labels import distinct_rows
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import needed_bytes, require_memory

@@ -29,12 +29,10 @@ from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
-from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, on_components, on_points, unit_rows
-from frpcag.labels.cloud import cloud_of
+from frpcag.labels import cloud_of, distinct_rows, label, unit_rows
+from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, on_components, on_points
 from frpcag.labels.count import count_clusters
-from frpcag.labels.distinct import distinct_rows
-from frpcag.labels.kmeans import kmeans
-from frpcag.labels.labellers import label
+from frpcag.labels.labellers import kmeans
 from frpcag.linalg.factorize import gram_svd
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.memory import clustering_bytes, require_memory, require_memory_for
@@ -259,7 +257,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         k = self._number(Z, U, random_state) if self.n_clusters == "auto" else int(self.n_clusters)
         if self.assign in AS_THE_PAPER:
             points = self._paper_points(U, random_state)
-            self.labels_ = kmeans(points, k, n_init=self.n_init, random_state=random_state)[0]
+            self.labels_ = kmeans(points, k, n_init=self.n_init, random_state=random_state)
             self.affinity_: sp.csr_array | None = None
             self.candidates_: dict[str, Array] = {}
             labelled = ("U" if self.assign == "kmeans" else "W", points.shape[1])

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
-from frpcag.labels.cloud import Cloud, cloud_of
 from frpcag.labels.labellers import label
 from frpcag.labels.linkage import TINY
+from frpcag.labels.points import Cloud, cloud_of, unit_rows
 from frpcag.runtime.warn import warn_user
 
 Array = np.ndarray
@@ -130,9 +130,3 @@ def normalized_cut(A: sp.csr_array, labels: Array) -> float:
     volume = np.asarray((A @ Z).sum(axis=0)).ravel()
     within = (Z.T @ A @ Z).diagonal()
     return float(np.mean(1 - within / np.where(volume > 0, volume, 1)))
-
-
-def unit_rows(W: Array) -> Array:
-    """Return rows of length one; rows of zeros stay."""
-    lengths = np.linalg.norm(W, axis=1, keepdims=True)
-    return W / np.where(lengths > 0, lengths, 1)

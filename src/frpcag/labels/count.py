@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from frpcag.graphs import graph_from_weights
-from frpcag.labels.cloud import cloud_of
 from frpcag.labels.labellers import label
+from frpcag.labels.points import cloud_of
 from frpcag.linalg.eigenpairs import low_eigenpairs
 
 Array = np.ndarray

@@ -6,13 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans
 
-from frpcag.labels.cloud import Cloud
-from frpcag.labels.kmeans import kmeans
+from frpcag.graphs import graph_from_weights
 from frpcag.labels.linkage import linkage, numbered
-from frpcag.labels.spectral import spectral
+from frpcag.labels.points import Cloud, unit_rows
+from frpcag.linalg.eigenpairs import low_eigenpairs
+from frpcag.runtime.threads import openmp_after_fork
 
 Array = np.ndarray
+
+
+def kmeans(points: Array, n_clusters: int, *, n_init: int = 10, random_state: Any = None) -> Array:
+    """Return the labels of the best of ``n_init`` runs of k-means."""
+    with openmp_after_fork():
+        return KMeans(n_clusters, n_init=n_init, random_state=random_state).fit(points).labels_
 
 
 def centres(cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: Any = None) -> Array:
@@ -21,7 +29,32 @@ def centres(cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: An
     missing = np.isnan(P)
     if missing.any():
         P = np.where(missing, np.nanmean(P, axis=0), P)
-    return kmeans(P, n_clusters, n_init=n_init, random_state=random_state)[0]
+    return kmeans(P, n_clusters, n_init=n_init, random_state=random_state)
+
+
+def spectral(cloud: Cloud, n_clusters: int, *, n_init: int = 10, random_state: Any = None) -> Array:
+    """Return labels by k-means on the spectral embedding of the graph of a cloud (Ng, Jordan and Weiss 2002)."""
+    L = graph_from_weights(cloud.affinity).laplacian
+    points = spectral_embedding(L, n_clusters, random_state=random_state)
+    return kmeans(points, n_clusters, n_init=n_init, random_state=random_state)
+
+
+def spectral_embedding(L: Any, n_clusters: int, *, random_state: Any = None) -> Array:
+    """Return the rows of the lowest eigenvectors of a Laplacian, scaled to unit length (Ng, Jordan and Weiss 2002).
+
+    Parameters
+    ----------
+    L : sparse matrix of shape (n_nodes, n_nodes)
+    n_clusters : int
+        Eigenvectors to take.
+    random_state : int, RandomState or None
+        Seed of the eigensolver's start vectors.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_clusters)
+    """
+    return unit_rows(low_eigenpairs(L, min(n_clusters, L.shape[0]), random_state=random_state)[1])
 
 
 LABELLERS: dict[str, Callable[..., Array]] = {

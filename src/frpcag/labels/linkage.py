@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from frpcag.labels.cloud import Cloud
+from frpcag.labels.points import Cloud
 
 Array = np.ndarray
 

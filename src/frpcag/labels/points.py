@@ -1,9 +1,10 @@
-"""What every labeller gets: points, and the nearest neighbours of each."""
+"""What is labelled: points with the nearest neighbours of each; rows of length one; distinct rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,34 @@ def cloud_of(
     if not finite.all():  # points with missing entries that share none with some others
         distances = np.where(finite, distances, distances[finite].max(initial=0.0))
     return Cloud(points, indices, distances)
+
+
+def unit_rows(W: Array) -> Array:
+    """Return rows of length one; rows of zeros stay."""
+    lengths = np.linalg.norm(W, axis=1, keepdims=True)
+    return W / np.where(lengths > 0, lengths, 1)
+
+
+def distinct_rows(X: Array) -> tuple[Array, Array]:
+    """Return the first row of each kind, and the kind of every row: ``X[first][kind]`` is ``X``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        NaN equals NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.labels import distinct_rows
+    >>> distinct_rows(np.array([[1.0], [2.0], [1.0]]))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    kinds: dict[bytes, int] = {}
+    kind = np.array([kinds.setdefault(_digest(row), len(kinds)) for row in X])
+    return np.unique(kind, return_index=True)[1], kind
+
+
+def _digest(row: Array) -> bytes:
+    # Adding zero makes one zero of the two; every NaN gets the same bits.
+    return blake2b(np.where(np.isnan(row), np.nan, row + 0.0).tobytes(), digest_size=16).digest()
