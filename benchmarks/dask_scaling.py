@@ -31,7 +31,7 @@ from dask_model import fit_model, write_tables
 from machine import RESULTS, write_result
 
 from frpcag import FRPCAG
-from frpcag.backends.dask import DaskBackend
+from frpcag.dask import DaskBackend
 
 CHUNK_ROWS, TINY_ROWS = 125_000, 500
 KILL_AT = 13
@@ -65,7 +65,7 @@ def peak_megabytes() -> float:
 def block_fit(n_rows: int, n_workers: int, limit: str | None, *, mode: str) -> dict:
     from distributed import Client, LocalCluster
 
-    from frpcag.data.row_chunks import as_row_chunks
+    from frpcag.dask.row_chunks import as_row_chunks
 
     moments, events = [], []
 

@@ -30,8 +30,8 @@ from distributed import Client
 from machine import RESULTS
 
 from frpcag import FRPCAG, DaskBackend
-from frpcag.engines.dask import DaskEngine
-from frpcag.runtime.cluster import Cluster
+from frpcag.dask import DaskEngine
+from frpcag.dask.cluster import Cluster
 
 PATIENCE = 20.0  # of the fits here; the default is 300
 HANG = 240.0

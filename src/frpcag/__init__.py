@@ -35,7 +35,7 @@ _HOMES = {
     "BackgroundSeparator": "frpcag.video.separator",
     "Certificate": "frpcag.problem",
     "CompressiveFRPCAG": "frpcag.estimators.compressive",
-    "DaskBackend": "frpcag.backends.dask",
+    "DaskBackend": "frpcag.dask",
     "FRPCAGClustering": "frpcag.estimators.clustering",
     "Graph": "frpcag.graphs",
     "Problem": "frpcag.problem",
@@ -68,7 +68,7 @@ _ROOMS = (
 )
 
 if typing.TYPE_CHECKING:
-    from frpcag.backends.dask import DaskBackend
+    from frpcag.dask import DaskBackend
     from frpcag.estimators.cleaner import RobustGraphCleaner
     from frpcag.estimators.clustering import FRPCAGClustering
     from frpcag.estimators.compressive import CompressiveFRPCAG

@@ -220,7 +220,7 @@ def test_dask_arrays_are_cleaned_chunk_by_chunk(fitted):
 def test_some_rows_of_a_dask_array_are_fitted(monkeypatch):
     da = pytest.importorskip("dask.array")
     X = np.random.default_rng(0).normal(size=(40, 6))
-    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 5)
+    monkeypatch.setattr("frpcag.dask.kept.LEAST_ROWS", 5)
     monkeypatch.setattr("frpcag.estimators.cleaner.CLIENT_ROWS", 9)
     model = RobustGraphCleaner(FRPCAG(n_neighbors=3)).fit(da.from_array(X, chunks=(15, -1)))
     assert len(np.unique(model.sample_indices_)) == 9

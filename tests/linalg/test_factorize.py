@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.extmath import svd_flip
 
+from frpcag.dask.tasks import Here, Layout
 from frpcag.linalg import factorize
 from frpcag.linalg.factorize import fix_signs, gram_factors, gram_sum, gram_svd
-from frpcag.runtime.tasks import Here, Layout
 
 
 def low_rank(n, p, rank, dtype=np.float64, seed=0):
@@ -64,8 +64,8 @@ def block_gram_svd(U, n_components=None):
     """Factorise an array in row blocks, as a fit on Dask does."""
     pytest.importorskip("distributed", reason="Dask is not installed")
     from frpcag import FRPCAG
-    from frpcag.backends.dask_problem import RowBlocks
-    from frpcag.engines.dask import DaskEngine
+    from frpcag.dask import DaskEngine
+    from frpcag.dask.block_problem import RowBlocks
 
     layout = Layout.spread(Here(), [7, len(U) - 7])
     blocks = RowBlocks([U[:7], U[7:]], U.shape, U.dtype, layout)

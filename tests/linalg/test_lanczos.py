@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import laplacian as scipy_laplacian
 from threadpoolctl import threadpool_limits
 
+from frpcag.dask.row_blocks import Halo, largest_block_eigenvalue, localize
+from frpcag.dask.tasks import Here, Layout
 from frpcag.linalg.lanczos import HostBasis, HostVectors, largest_eigenvalue, top_eigenvalue
-from frpcag.linalg.row_blocks import Halo, largest_block_eigenvalue, localize
-from frpcag.runtime.tasks import Here, Layout
 from support.oracles import random_sparse
 
 

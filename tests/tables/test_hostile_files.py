@@ -9,7 +9,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from frpcag.data.row_chunks import as_row_chunks
+from frpcag.dask.row_chunks import as_row_chunks
 from frpcag.runtime import memory
 from frpcag.tables import read_matrix, read_table
 

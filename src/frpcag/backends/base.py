@@ -97,7 +97,7 @@ BACKENDS = {
     "numpy": ("frpcag.backends.numpy", "NumpyBackend"),
     "numba": ("frpcag.backends.numba.backend", "NumbaBackend"),
     "torch": ("frpcag.backends.torch.backend", "TorchBackend"),
-    "dask": ("frpcag.backends.dask", "DaskBackend"),
+    "dask": ("frpcag.dask", "DaskBackend"),
 }
 
 

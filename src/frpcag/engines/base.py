@@ -201,7 +201,7 @@ class Engine:
 ENGINES = {
     "host": ("frpcag.engines.host", "HostEngine"),
     "torch": ("frpcag.engines.torch", "TorchEngine"),
-    "dask": ("frpcag.engines.dask", "DaskEngine"),
+    "dask": ("frpcag.dask", "DaskEngine"),
 }
 
 
@@ -274,7 +274,7 @@ def call_on_rows(model: Any, method: str, X: Any) -> Any:
     array go through chunk by chunk, lazily.
     """
     if is_dask(model.low_rank_):
-        model = import_module("frpcag.engines.dask").on_client(model)
+        model = import_module("frpcag.dask").on_client(model)
     if is_tensor(model.low_rank_):
         return import_module("frpcag.engines.torch_rows").answer(model, method, X)
     if is_dask(X):
@@ -284,12 +284,12 @@ def call_on_rows(model: Any, method: str, X: Any) -> Any:
 
 def rows_on_client(X: Any, seed: int, *, most: int) -> tuple[Any, Any]:
     """Return some rows of a matrix in row chunks as an array, all of them where they are few, and which they are."""
-    return import_module("frpcag.engines.dask").rows_on_client(X, seed, most=most)
+    return import_module("frpcag.dask").rows_on_client(X, seed, most=most)
 
 
 def map_rows(model: Any, method: str, X: Any) -> Any:
     """Call a method of a model that is on one machine on every chunk of a Dask array, lazily."""
-    return import_module("frpcag.engines.dask").map_chunks(model, method, X)
+    return import_module("frpcag.dask").map_chunks(model, method, X)
 
 
 def in_blocks(model: Any) -> bool:

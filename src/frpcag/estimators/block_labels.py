@@ -84,8 +84,9 @@ def carried(dx: Any, low_rank: Any, space: Space, anchors: Array, labels: Array)
         Points of the labelled rows.
     labels : ndarray of shape (m,)
     """
-    import dask
     import dask.array as da
+
+    import dask
 
     # One task holds them, so that they travel to a worker once.
     search = dask.delayed(Anchors(anchors, metric=EUCLIDEAN, random_state=0, n_jobs=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.utils import check_random_state
 
 from frpcag.cells.overwritten import without_overwritten
 from frpcag.data.preprocess import CentredRows, check_flags, validate_matrix
-from frpcag.data.row_chunks import as_row_chunks
 from frpcag.engines.base import UnitsWarning, in_blocks, on_device_of, on_host
 from frpcag.estimators.block_labels import (
     Space,
@@ -209,7 +209,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
 
     def _fit_blocks(self, X) -> None:
         """Clean row blocks, label some rows on the client, and give all others the label of the nearest."""
-        dx = as_row_chunks(X)
+        dx = import_module("frpcag.dask").as_row_chunks(X)
         n, p = dx.shape
         self._check(n)
         if self.clean:

@@ -115,7 +115,7 @@ def rounding_room(inner: Any, units: Units | None, level: float | None) -> Calla
 
 def rows_of(problem: Any) -> ModuleType:
     """Return the module that reaches the rows of a problem."""
-    return import_module("frpcag.backends.rows" if problem.can_turn else "frpcag.backends.dask_rows")
+    return import_module("frpcag.backends.rows" if problem.can_turn else "frpcag.dask.problem_rows")
 
 
 def _unseen(problem: Any) -> str:

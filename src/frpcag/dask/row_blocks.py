@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.dask.tasks import Layout, Maximum, tree_sum
 from frpcag.linalg.lanczos import start_vector, top_eigenvalue
-from frpcag.runtime.tasks import Layout, Maximum, tree_sum
 
 Array = np.ndarray
 

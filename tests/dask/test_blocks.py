@@ -16,15 +16,14 @@ import dask.array as da
 
 from frpcag import FRPCAG, FRPCAGCV, build_graph, solve
 from frpcag.backends import select_backend
-from frpcag.backends.dask import DaskBackend
-from frpcag.data.row_chunks import as_row_chunks
-from frpcag.engines.dask import on_client
-from frpcag.graphs.blocks.cells import View, group_cells, order_rows
-from frpcag.graphs.blocks.gram import column_products, graph_from_products
-from frpcag.graphs.blocks.graph import given_graph, search_graph
+from frpcag.dask import DaskBackend, on_client
+from frpcag.dask.cells import View, group_cells, order_rows
+from frpcag.dask.feature_graph import column_products, graph_from_products
+from frpcag.dask.row_blocks import Cut, join_graphs, localize
+from frpcag.dask.row_chunks import as_row_chunks
+from frpcag.dask.sample_graph import given_graph, search_graph
+from frpcag.dask.tasks import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
 from frpcag.graphs.metric import find_metric, mean_deviation
-from frpcag.linalg.row_blocks import Cut, join_graphs, localize
-from frpcag.runtime.tasks import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
 from support.oracles import random_laplacian, random_problem
 
 
@@ -337,8 +336,8 @@ def test_a_model_of_chunks_cleans_new_rows_as_one_of_one_machine(both, method):
 
 
 def test_new_rows_find_their_neighbours_among_some_rows_of_many(monkeypatch):
-    monkeypatch.setattr("frpcag.engines.dask.kept.MOST_ROWS", 20)
-    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 20)
+    monkeypatch.setattr("frpcag.dask.kept.MOST_ROWS", 20)
+    monkeypatch.setattr("frpcag.dask.kept.LEAST_ROWS", 20)
     X = points(90)
     model = FRPCAG(n_neighbors=5, n_components=2).fit(da.from_array(X, chunks=(30, -1)))
     kept = on_client(model)
@@ -358,7 +357,7 @@ def test_new_rows_meet_the_last_fit_also_where_both_went_to_the_same_store(tmp_p
 
 
 def test_gammas_are_chosen_on_some_rows_of_many(monkeypatch):
-    monkeypatch.setattr("frpcag.engines.dask.kept.LEAST_ROWS", 20)
+    monkeypatch.setattr("frpcag.dask.kept.LEAST_ROWS", 20)
     monkeypatch.setattr("frpcag.estimators.heldout.CLIENT_ROWS", 30)
     model = FRPCAGCV(FRPCAG(n_neighbors=4), multiples1=(0.3, 1.0), multiples2=(0.3,), random_state=0)
     model.fit(da.from_array(points(60), chunks=(30, -1)))
@@ -377,7 +376,7 @@ def test_recall_of_the_sample_graph_is_logged(caplog):
 def test_importing_the_backend_does_not_import_dask():
     import subprocess
 
-    code = "import sys, frpcag.backends.dask; print('dask' in sys.modules)"
+    code = "import sys, frpcag.dask; print('dask' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

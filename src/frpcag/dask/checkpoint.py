@@ -14,8 +14,8 @@ from typing import Any
 import joblib
 import numpy as np
 
+from frpcag.dask.tasks import Layout
 from frpcag.runtime.atomic import atomic_file
-from frpcag.runtime.tasks import Layout
 
 Array = np.ndarray
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.blocks.cells import Cells, visitors
-from frpcag.graphs.blocks.search import Options, chosen_search, find_neighbors
+from frpcag.dask.cells import Cells, visitors
+from frpcag.dask.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
+from frpcag.dask.search import Options, chosen_search, find_neighbors
+from frpcag.dask.tasks import Layout, exchange, split_rows, tree_sum
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.neighbors import query_neighbors
 from frpcag.graphs.weights import gaussian_weights
-from frpcag.linalg.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
-from frpcag.runtime.tasks import Layout, exchange, split_rows, tree_sum
 
 Array = np.ndarray
 Edges = tuple[Array, Array, Array]  # row within the block, neighbour's position over all blocks, distance

@@ -98,8 +98,9 @@ def _check_kind(shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 def _from_reads(read: Any, place: tuple, shape: tuple[int, ...], dtype: Any, chunk_rows: int) -> Any:
     """Return the Dask array whose chunks the workers read for themselves: the data never pass the client."""
-    import dask
     import dask.array as da
+
+    import dask
 
     task = dask.delayed(read)
     parts = []

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.backends.dask import lasting
-from frpcag.backends.dask_problem import BlockProblem, RowBlocks
 from frpcag.backends.rows import sampling
-from frpcag.linalg.row_blocks import LocalGraph
+from frpcag.dask.backend import lasting
+from frpcag.dask.block_problem import BlockProblem, RowBlocks
+from frpcag.dask.row_blocks import LocalGraph
+from frpcag.dask.tasks import Maximum, tree_sum
 from frpcag.linalg.units import Moves, Terms, Units, frame_rows, levels_of, restore_rows
 from frpcag.problem import Array, widened
-from frpcag.runtime.tasks import Maximum, tree_sum
 
 
 def sample(problem: BlockProblem) -> tuple[Array, Array, Array]:

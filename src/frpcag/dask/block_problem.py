@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.linalg.row_blocks import Halo, LocalGraph, localize
+from frpcag.dask.checkpoint import Checkpoint
+from frpcag.dask.row_blocks import Halo, LocalGraph, localize
+from frpcag.dask.tasks import Here, Layout, Maximum, current_cluster, tree_sum
 from frpcag.problem import Array, Problem, solution_box
-from frpcag.runtime.checkpoint import Checkpoint
-from frpcag.runtime.tasks import Here, Layout, Maximum, current_cluster, tree_sum
 
 
 @dataclass

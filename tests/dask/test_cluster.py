@@ -17,7 +17,7 @@ from distributed.core import Status
 from distributed.scheduler import KilledWorker
 
 from frpcag import FRPCAG, DaskBackend
-from frpcag.runtime.cluster import Cluster
+from frpcag.dask.cluster import Cluster
 from frpcag.runtime.memory import require_worker_memory, worker_bytes
 
 pytestmark = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.runtime.cluster import Cluster
+from frpcag.dask.cluster import Cluster
 
 Array = np.ndarray
 

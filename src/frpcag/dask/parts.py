@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.backends.numba.blocks import Live
+from frpcag.dask.checkpoint import write_block
+from frpcag.dask.live import Live
 from frpcag.problem import Array
-from frpcag.runtime.checkpoint import write_block
 from frpcag.runtime.malloc import keep_freed_memory
 
 _PARTS: dict[tuple[str, int], Part] = {}

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.backends.dask import DaskBackend
-from frpcag.backends.dask_problem import RowBlocks
+from frpcag.dask import sample_graph as block_graphs
+from frpcag.dask.backend import DaskBackend
+from frpcag.dask.block_problem import RowBlocks
+from frpcag.dask.checkpoint import Checkpoint
+from frpcag.dask.feature_graph import column_products, graph_from_products
+from frpcag.dask.prepared import BlockRows, save_prepared
+from frpcag.dask.sample_graph import BlockGraph, search_graph
+from frpcag.dask.search import chosen_search, looks_at_lists
+from frpcag.dask.tasks import tree_sum
 from frpcag.engines.base import Engine
-from frpcag.engines.dask.prepared import BlockRows, save_prepared
 from frpcag.graphs import GRAPHS, Graph
-from frpcag.graphs.blocks import graph as block_graphs
-from frpcag.graphs.blocks.gram import column_products, graph_from_products
-from frpcag.graphs.blocks.graph import BlockGraph, search_graph
-from frpcag.graphs.blocks.search import chosen_search, looks_at_lists
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.laplacian import check_laplacian
 from frpcag.graphs.metric import Metric
-from frpcag.runtime.checkpoint import Checkpoint
-from frpcag.runtime.tasks import tree_sum
 
 logger = logging.getLogger("frpcag")
 
@@ -72,7 +72,7 @@ class BlockGraphs(Engine):
         return graph_of(np.broadcast_to(0.0, (n_nodes, 1) if axis == 0 else (1, n_nodes)), method, options)
 
     def looks_at_lists_by(self, shape: tuple[int, int], metric: Metric, *, has_missing: bool = False) -> bool:
-        """Say whether rows look at the lists near them (`frpcag.graphs.blocks.search.looks_at_lists`)."""
+        """Say whether rows look at the lists near them (`frpcag.dask.search.looks_at_lists`)."""
         search = chosen_search(*shape, method=self.given[0], metric=metric)
         k = self.chosen_neighbors(shape[0], 0)
         return looks_at_lists(shape[0], k, search=search, metric=metric, has_missing=has_missing)

@@ -12,15 +12,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from frpcag.dask.cells import order_rows
+from frpcag.dask.checkpoint import Checkpoint, digest
+from frpcag.dask.row_blocks import Halo, LocalGraph
+from frpcag.dask.sample_graph import BlockGraph
+from frpcag.dask.tasks import Layout, Maximum, tree_sum
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs import Graph
-from frpcag.graphs.blocks.cells import order_rows
-from frpcag.graphs.blocks.graph import BlockGraph
 from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric, mean_deviation, sampled_rows
 from frpcag.graphs.robust_candidates import map_width
-from frpcag.linalg.row_blocks import Halo, LocalGraph
-from frpcag.runtime.checkpoint import Checkpoint, digest
-from frpcag.runtime.tasks import Layout, Maximum, tree_sum
 
 Array = np.ndarray
 

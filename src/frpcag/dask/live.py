@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from frpcag.backends.numba import kernels as kernels
 from frpcag.backends.numba.backend import _aligned_zeros, _scaled, in_step_units, scratch_tiles
-from frpcag.linalg.row_blocks import Cut, LocalGraph, join_graphs
+from frpcag.dask.row_blocks import Cut, LocalGraph, join_graphs
 from frpcag.problem import Array
 
 # Starts of the rows, columns and entries of a sparse matrix; entries in float64, then in those of a step.

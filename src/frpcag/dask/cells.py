@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.blocks.partition import cut_cells, group_pieces, piece_links
+from frpcag.dask.partition import cut_cells, group_pieces, piece_links
+from frpcag.dask.tasks import Cluster, Here, Layout, add_up, deal, exchange, split_rows, tree_sum
 from frpcag.graphs.inverted_lists import TRAINING_POINTS_PER_LIST, TRAINING_STEPS, half_squared_norms, scored
 from frpcag.graphs.neighbors import N_PROBES
 from frpcag.graphs.points import FITTED, MAX_DIMENSION, principal_directions
 from frpcag.graphs.robust_candidates import frequencies
-from frpcag.runtime.tasks import Cluster, Here, Layout, add_up, deal, exchange, split_rows, tree_sum
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray

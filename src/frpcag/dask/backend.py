@@ -12,12 +12,12 @@ from uuid import uuid4
 import numpy as np
 
 from frpcag.backends.base import Backend, StepScalars, power_of_two
-from frpcag.backends.dask_parts import Numbers, PartLost, call_parts, call_parts_here, collect, place, where
-from frpcag.backends.dask_problem import BlockProblem, RowBlocks
-from frpcag.backends.numba.blocks import feature_lists, join_rows, own_rows
+from frpcag.dask.block_problem import BlockProblem, RowBlocks
+from frpcag.dask.checkpoint import Checkpoint, Saved
+from frpcag.dask.live import feature_lists, join_rows, own_rows
+from frpcag.dask.parts import Numbers, PartLost, call_parts, call_parts_here, collect, place, where
+from frpcag.dask.tasks import Here, Layout, deal
 from frpcag.problem import LOSSES, Array, Certificate, Sums, certified, shrinkage
-from frpcag.runtime.checkpoint import Checkpoint, Saved
-from frpcag.runtime.tasks import Here, Layout, deal
 
 # How often workers may die during the same steps.
 _ATTEMPTS = 5

@@ -15,11 +15,11 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 pytest.importorskip("numba", reason="Numba is not installed")
 
 from frpcag import DaskBackend
-from frpcag.backends import dask_parts
 from frpcag.backends.base import power_of_two
-from frpcag.backends.dask_parts import Gone, Numbers, PartLost, collect, place
-from frpcag.backends.numba import blocks
-from frpcag.linalg.row_blocks import localize
+from frpcag.dask import live as blocks
+from frpcag.dask import parts as dask_parts
+from frpcag.dask.parts import Gone, Numbers, PartLost, collect, place
+from frpcag.dask.row_blocks import localize
 from frpcag.problem import shrinkage
 from support.oracles import random_problem
 

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from frpcag.data.row_chunks import as_row_chunks
+from frpcag.dask.row_chunks import as_row_chunks
 from frpcag.engines.host import HostEngine
 
 # Rows kept at most, and entries of them, but for a few rows.

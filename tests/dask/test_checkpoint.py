@@ -16,9 +16,9 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 import dask.array as da
 
 from frpcag import FRPCAG, DaskBackend, build_graph
-from frpcag.engines.dask.prepared import _FREE, fingerprint
-from frpcag.runtime.checkpoint import Checkpoint
-from frpcag.runtime.tasks import Here, Layout
+from frpcag.dask.checkpoint import Checkpoint
+from frpcag.dask.prepared import _FREE, fingerprint
+from frpcag.dask.tasks import Here, Layout
 
 
 def table(seed=0, n=60, p=5):
@@ -221,7 +221,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_one_before(run, monkeypatc
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("frpcag.runtime.checkpoint.os.fsync", full)
+    monkeypatch.setattr("frpcag.dask.checkpoint.os.fsync", full)
     with pytest.raises(OSError, match=r"No space left on device.*checkpoint of step 4 is intact"):
         fit(X, run)
     monkeypatch.undo()

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from frpcag.backends.dask import lasting
-from frpcag.backends.dask_parts import PartLost
-from frpcag.backends.dask_problem import BlockProblem, RowBlocks
-from frpcag.data.preprocess import check_range, check_shape, column_moments
-from frpcag.data.row_chunks import as_row_chunks
-from frpcag.engines.base import Centred, Factors
-from frpcag.engines.dask import block_tasks
-from frpcag.engines.dask.graphs import BlockGraphs
-from frpcag.engines.dask.prepared import (
+from frpcag.dask import block_tasks
+from frpcag.dask.backend import lasting
+from frpcag.dask.block_problem import BlockProblem, RowBlocks
+from frpcag.dask.checkpoint import Checkpoint
+from frpcag.dask.engine_graphs import BlockGraphs
+from frpcag.dask.parts import PartLost
+from frpcag.dask.prepared import (
     BlockRows,
     ChunkSums,
     choose_metric,
@@ -26,6 +24,10 @@ from frpcag.engines.dask.prepared import (
     prepare,
     resume,
 )
+from frpcag.dask.row_chunks import as_row_chunks
+from frpcag.dask.tasks import Layout, current_cluster, exchange, tree_sum
+from frpcag.data.preprocess import check_range, check_shape, column_moments
+from frpcag.engines.base import Centred, Factors
 from frpcag.engines.gammas import (
     gamma_of,
     looked_at,
@@ -37,10 +39,8 @@ from frpcag.graphs.metric import check_metric
 from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
 from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
-from frpcag.runtime.checkpoint import Checkpoint
 from frpcag.runtime.malloc import keep_freed_memory
 from frpcag.runtime.memory import require_worker_memory
-from frpcag.runtime.tasks import Layout, current_cluster, exchange, tree_sum
 
 Array = np.ndarray
 

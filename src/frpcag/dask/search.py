@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import faiss
 import numpy as np
 
-from frpcag.graphs.blocks.cells import Cells
+from frpcag.dask.cells import Cells
+from frpcag.dask.tasks import split_rows
 from frpcag.graphs.inverted_lists import half_squared_norms
 from frpcag.graphs.metric import Metric
 from frpcag.graphs.neighbors import N_PROBES, SMALL, approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.points import rank_candidates
-from frpcag.runtime.tasks import split_rows
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray

@@ -12,14 +12,13 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-import dask
 import dask.array as da
 from distributed import Client
 
+import dask
 from frpcag import FRPCAG, build_graph
-from frpcag.backends.dask import DaskBackend
-from frpcag.engines.dask import DaskEngine
-from frpcag.runtime.cluster import Cluster
+from frpcag.dask import DaskBackend, DaskEngine
+from frpcag.dask.cluster import Cluster
 
 pytestmark = [
     pytest.mark.dask,
@@ -161,7 +160,7 @@ import numpy as np
 import dask.array as da
 from dask.distributed import Client
 from frpcag import FRPCAG
-from frpcag.backends.dask import DaskBackend
+from frpcag.dask import DaskBackend
 
 address, data, folder = sys.argv[1:]
 client = Client(address)
@@ -258,11 +257,11 @@ def test_results_go_to_a_zarr_store_when_asked(client, tmp_path):
 
 
 def test_the_result_is_the_same_bit_for_bit_without_any_worker(calm, monkeypatch):
-    from frpcag.runtime.tasks import Here
+    from frpcag.dask.tasks import Here
 
     chunks = UNEVEN[2]
     many, arrays = calm(chunks)
-    monkeypatch.setattr("frpcag.engines.dask.stages.current_cluster", lambda patience: Here())
+    monkeypatch.setattr("frpcag.dask.engine.current_cluster", lambda patience: Here())
     alone = FRPCAG(tol=TOL, random_state=0, backend="dask").fit(chunked(samples(), chunks))
     assert len(many.sample_graph_.parts) == len(alone.sample_graph_.parts) > 2
     assert np.array_equal(alone.low_rank_.compute(), arrays["low_rank_"])

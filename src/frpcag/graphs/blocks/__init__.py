@@ -1,1 +1,0 @@
-"""Graphs over row blocks on a Dask cluster."""
