@@ -26,7 +26,7 @@ ALLOWED = {
     "dask": {"data", "graphs", "problem", "backends", "linalg", "engines"},
     "insight": {"graphs", "problem"},
     "labels": {"graphs", "linalg"},
-    "cells": {"graphs", "solvers", "linalg"},
+    "cells": {"graphs", "problem", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "rows": {"graphs", "solvers"},
     "estimators": {"data", "graphs", "solvers", "linalg", "engines", "rows", "labels", "cells", "saving", "report"},

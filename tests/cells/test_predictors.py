@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.cells.columns import _conditional
-from frpcag.cells.low_rank import LowRankPredictor, solve_rows
+from frpcag.cells.low_rank import LowRankPredictor, column_medians, solve_rows
 from frpcag.cells.metric import column_folds
 from frpcag.cells.predictors import GraphPredictor, neighbor_moments, stack_weights
 
@@ -92,3 +92,8 @@ def test_the_stack_takes_the_better_predictor_and_mixes_equal_ones():
     np.testing.assert_array_equal(stack_weights([bad, good], truth, 10.0)[0], [0, 1])
     other = truth + 0.1 * rng.normal(size=4000)
     np.testing.assert_array_equal(stack_weights([other, good], truth, 10.0)[0], [0.5, 0.5])
+
+
+def test_medians_at_the_end_of_the_range_do_not_warn():
+    A = np.full((4, 2), np.finfo(float).max)
+    np.testing.assert_array_equal(column_medians(A, np.ones(A.shape, bool)), [np.inf, np.inf])

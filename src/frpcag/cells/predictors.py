@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,14 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from frpcag.cells.metric import Neighbors, robust_neighbors
 from frpcag.graphs import graph_from_weights
-from frpcag.linalg.arrays import arrays_of
 from frpcag.linalg.lanczos import largest_eigenvalue
+from frpcag.problem import Problem
 from frpcag.runtime.warn import muted
 from frpcag.solvers import solve
-from frpcag.solvers.kinds import problem_type
 
-# NumPy's or PyTorch's: tensors stay on their device. Graphs are SciPy's on the host.
-Array = Any
+Array = np.ndarray
 
 # Shares of the weight that a stack hands out.
 STEP = 0.25
@@ -36,7 +34,7 @@ class Prediction(NamedTuple):
 
 
 class Predictor(Protocol):
-    """Anything that predicts cells from other cells, of NumPy arrays or of tensors.
+    """Anything that predicts cells from other cells.
 
     ``fit(X, observed)`` learns from the observed cells and returns a Prediction for all of them, observed or not;
     ``predict(rows, observed)`` does the same for new rows.
@@ -94,22 +92,20 @@ class GraphPredictor:
 
     def solve(self, X: Array, observed: Array, *, U0: Array | None = None) -> Array:
         """Return the clean part ``U``."""
-        xp = arrays_of(X)
-        U = xp.empty_like(X)
+        U = np.empty_like(X)
         for number, (fold, W1, W2) in enumerate(self._parts()):
             at = fold if len(self.folds) > 1 else slice(None)
             seen = observed[:, at]
             if not seen.any():
                 U[:, at] = 0
                 continue
-            given = X[:, at] if seen.all() else xp.cast(xp.where(seen, X[:, at], np.nan), X.dtype)
+            given = X[:, at] if seen.all() else np.where(seen, X[:, at], np.nan).astype(X.dtype)
             (L1, lmax1), (L2, lmax2) = self._term(W1, id(W1)), self._term(W2, (id(self.W2), number))
-            L1, L2 = (None if L is None else xp.sparse(L, X) for L in (L1, L2))
-            problem = problem_type(X)(
+            problem = Problem(
                 given, L1, L2, self.gamma1, self.gamma2, loss=self.loss, huber_delta=self.delta, lmax1=lmax1,
                 lmax2=lmax2,
             )  # fmt: skip
-            start = None if U0 is None else xp.copy(U0[:, at])
+            start = None if U0 is None else U0[:, at].copy()
             with muted(ConvergenceWarning):
                 U[:, at] = solve(problem, tol=self.tol, max_iter=self.max_iter, U0=start, n_jobs=self.n_jobs).U
         return U
@@ -125,8 +121,7 @@ class GraphPredictor:
 
     def neighbors_of(self, U: Array) -> Prediction:
         """Return mean and spread of the graph neighbours of every cell, the cell itself left out."""
-        xp = arrays_of(U)
-        P, spread = xp.empty_like(U), xp.empty_like(U)
+        P, spread = np.empty_like(U), np.empty_like(U)
         for fold, W1, W2 in self._parts():
             at = fold if len(self.folds) > 1 else slice(None)
             P[:, at], spread[:, at] = neighbor_moments(U[:, at], None, W1, W2, self.gamma1, self.gamma2)
@@ -139,64 +134,58 @@ class GraphPredictor:
             yield fold, W1, W2 if W2 is None or len(self.folds) == 1 else sp.csr_array(W2[fold][:, fold])
 
     def predict(self, rows: Array, observed: Array) -> Prediction:
-        """Link new rows to the reference rows and return what their neighbours say; each row on its own.
-
-        The neighbours are searched for on the host.
-        """
-        xp = arrays_of(rows)
+        """Link new rows to the reference rows and return what their neighbours say; each row on its own."""
         assert self.reference is not None, "fit first and set the reference rows"
-        P, spread = xp.empty_like(rows), xp.empty_like(rows)
-        reference, asked, seen = xp.host(self.reference), xp.host(rows), xp.host(observed)
+        P, spread = np.empty_like(rows), np.empty_like(rows)
         for fold, _, W2 in self._parts():
             few = len(self.folds) > 1
             at = fold if few else slice(None)
             rest = np.setdiff1d(np.arange(rows.shape[1]), fold) if few else slice(None)
             near = robust_neighbors(
-                reference[:, rest], n_neighbors=self.n_neighbors, metric=self.metric,
-                queries=(np.ascontiguousarray(asked[:, rest]), np.ascontiguousarray(seen[:, rest])),
+                self.reference[:, rest], n_neighbors=self.n_neighbors, metric=self.metric,
+                queries=(np.ascontiguousarray(rows[:, rest]), np.ascontiguousarray(observed[:, rest])),
                 n_jobs=self.n_jobs,
             )  # fmt: skip
             links = new_row_links(near, len(self.reference))
             known = self.reference[:, at]
-            pull = xp.cast(xp.product(links, known), rows.dtype)
+            pull = (links @ known).astype(rows.dtype)
             U = self._settle(rows[:, at], observed[:, at], pull, W2)
-            total, degree = self.gamma1 * pull, xp.zeros((1, 1), rows) + self.gamma1
-            squares = self.gamma1 * xp.cast(xp.product(links, xp.square(known)), rows.dtype)
+            total, degree = self.gamma1 * pull, np.full((1, 1), self.gamma1, rows.dtype)
+            squares = self.gamma1 * (links @ np.square(known)).astype(rows.dtype)
             if W2 is not None:
-                W = sp.csr_array(self.gamma2 * W2, dtype=xp.float_type(rows))
-                total = total + xp.product(W, U.T).T
-                squares = squares + xp.product(W, xp.square(U).T).T
-                degree = degree + xp.of(np.asarray(W.sum(axis=1)).ravel(), rows)[None]
+                W = sp.csr_array(self.gamma2 * W2, dtype=rows.dtype)
+                total = total + (W @ U.T).T
+                squares = squares + (W @ np.square(U).T).T
+                degree = degree + W.sum(axis=1).astype(rows.dtype)[None]
             # Without any weight, as in constant data, the linked rows speak alone.
             alone = degree <= 0
-            degree = xp.where(alone, 1, degree)
-            P[:, at] = xp.where(alone, pull, total / degree)
-            spread[:, at] = xp.where(alone, 0, xp.sqrt(xp.clip(squares / degree - xp.square(P[:, at]), 0, None)))
+            degree = np.where(alone, 1, degree)
+            P[:, at] = np.where(alone, pull, total / degree)
+            spread[:, at] = np.where(alone, 0, np.sqrt(np.clip(squares / degree - np.square(P[:, at]), 0, None)))
         return Prediction(P, spread)
 
     def _settle(self, rows: Array, observed: Array, pull: Array, W2: sp.csr_array | None) -> Array:
         """Return the clean part ``u`` of new rows: ``min phi(x - u) + gamma1 |u - pull|^2 + gamma2 u' L2 u``."""
-        xp = arrays_of(rows)
         slope = 2 * self.gamma1
         if W2 is not None:
-            W = sp.csr_array(W2, dtype=xp.float_type(rows))
-            degree = xp.of(np.asarray(W.sum(axis=1)).ravel(), rows)
+            W = sp.csr_array(W2, dtype=rows.dtype)
+            degree = W.sum(axis=1).astype(rows.dtype)
             slope += 4 * self.gamma2 * float(degree.max())
         step = 1 / max(slope, 1e-30)
         U, Y, t = pull, pull, 1.0
         for _ in range(self.max_iter):
             G = 2 * self.gamma1 * (Y - pull)
             if W2 is not None:
-                G = G + 2 * self.gamma2 * (degree * Y - xp.product(W, Y.T).T)
+                G = G + 2 * self.gamma2 * (degree * Y - (W @ Y.T).T)
             Z = Y - step * G
             d = Z - rows
             if self.loss == "l2":
                 moved = d / (1 + 2 * step)
             elif self.loss == "l1":
-                moved = xp.sign(d) * xp.clip(xp.abs(d) - step, 0, None)
+                moved = np.sign(d) * np.clip(np.abs(d) - step, 0, None)
             else:
-                moved = d - xp.clip(d / (self.delta + step), -1, 1) * step
-            nxt = xp.cast(xp.where(observed, rows + moved, Z), rows.dtype)
+                moved = d - np.clip(d / (self.delta + step), -1, 1) * step
+            nxt = np.where(observed, rows + moved, Z).astype(rows.dtype)
             t_next = (1 + (1 + 4 * t * t) ** 0.5) / 2
             Y, U, t = nxt + (t - 1) / t_next * (nxt - U), nxt, t_next
         return U
@@ -222,39 +211,37 @@ def neighbor_moments(
 
     A cell without any gets the mean of all, or its own value when everything is observed.
     """
-    xp = arrays_of(U)
-    total, squares = xp.zeros_like(U), xp.zeros_like(U)
-    degree = xp.zeros_like(U) if observed is not None else xp.zeros((1, 1), U)
-    seen = None if observed is None else xp.cast(observed, U.dtype)
-    V = U if observed is None else xp.where(observed, U, 0)
+    total, squares = np.zeros_like(U), np.zeros_like(U)
+    degree = np.zeros_like(U) if observed is not None else np.zeros((1, 1), U.dtype)
+    seen = None if observed is None else observed.astype(U.dtype)
+    V = U if observed is None else np.where(observed, U, 0)
     for gamma, W, along in ((gamma1, W1, 0), (gamma2, W2, 1)):
         if W is None or gamma <= 0:
             continue
-        W = (gamma * W).astype(xp.float_type(U))
-        weighted = (lambda Z, W=W: xp.product(W, Z)) if along == 0 else (lambda Z, W=W: xp.product(W, Z.T).T)
+        W = (gamma * W).astype(U.dtype)
+        weighted = (lambda Z, W=W: W @ Z) if along == 0 else (lambda Z, W=W: (W @ Z.T).T)
         total += weighted(V)
-        squares += weighted(xp.square(V))
+        squares += weighted(np.square(V))
         if seen is not None:
             degree += weighted(seen)
         else:
-            sums = xp.of(np.asarray(W.sum(axis=1)).ravel(), U)
+            sums = W.sum(axis=1).astype(U.dtype)
             degree = degree + (sums[:, None] if along == 0 else sums[None])
     alone = degree <= 0
-    degree = xp.where(alone, 1, degree)
-    mean = xp.where(alone, U if observed is None else V.mean(), total / degree)
-    spread = xp.sqrt(xp.clip(squares / degree - xp.square(mean), 0, None)) * ~alone
+    degree = np.where(alone, 1, degree)
+    mean = np.where(alone, U if observed is None else V.mean(), total / degree)
+    spread = np.sqrt(np.clip(squares / degree - np.square(mean), 0, None)) * ~alone
     return Prediction(mean, spread)
 
 
 def error_cap(X: Array, observed: Array) -> float:
     """Return how far off a prediction of a held-out cell can count: the cell itself may be wrong."""
-    return CAP * arrays_of(X).deviation(X[observed]) or 1.0
+    return CAP * float(X[observed].std(dtype=np.float64)) or 1.0
 
 
 def capped_errors(predicted: Array, truth: Array, cap: float) -> Array:
     """Return squared errors, none counted beyond ``cap ** 2``."""
-    xp = arrays_of(truth)
-    return xp.square(xp.clip(xp.abs(predicted - truth), None, cap))
+    return np.square(np.clip(np.abs(predicted - truth), None, cap))
 
 
 def stack_weights(predictions: Sequence[Array], truth: Array, cap: float) -> tuple[Array, float]:
@@ -272,13 +259,13 @@ def stack_weights(predictions: Sequence[Array], truth: Array, cap: float) -> tup
     k = len(predictions)
     if k == 1:
         return np.ones(1), float(capped_errors(predictions[0], truth, cap).mean())
-    parts, weighed = round(1 / STEP), arrays_of(truth).weighed
+    parts = round(1 / STEP)
     best = None
     for first in product(range(parts + 1), repeat=k - 1):
         if sum(first) > parts:
             continue
         shares = np.array([*first, parts - sum(first)]) * STEP
-        mix = sum(weighed(w, P) for w, P in zip(shares, predictions, strict=True) if w)
+        mix = sum(w * P for w, P in zip(shares, predictions, strict=True) if w)
         error = float(capped_errors(mix, truth, cap).mean())
         if best is None or error < best[1]:
             best = (shares, error)
@@ -289,7 +276,6 @@ def stack_weights(predictions: Sequence[Array], truth: Array, cap: float) -> tup
 def mixed(predictions: Sequence[Prediction], weights: Array) -> Prediction:
     """Return the weighted prediction; its spread adds how far the predictors disagree."""
     used = [(w, P) for w, P in zip(weights, predictions, strict=True) if w > 0]
-    xp = arrays_of(predictions[0].values)
-    values = sum(xp.weighed(w, P.values) for w, P in used)
-    spread = sum(xp.weighed(w, P.spread + xp.abs(P.values - values)) for w, P in used)
+    values = sum(w * P.values for w, P in used)
+    spread = sum(w * (P.spread + np.abs(P.values - values)) for w, P in used)
     return Prediction(values, spread)
