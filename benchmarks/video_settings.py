@@ -26,7 +26,7 @@ from machine import RESULTS, write_result
 from reproduction.evaluate.foreground import best_threshold, mask_scores
 
 from frpcag import BackgroundSeparator
-from frpcag.video import ghosts, masks, moving, separator, similar_frames
+from frpcag.video import ghosts, masks, separator, similar_frames
 from video import CLIPS, METHODS, at_levels, held_out, kept, load, score_of, some
 
 
@@ -102,8 +102,8 @@ def moving_settings(clip: str) -> list[dict]:
     model, out = Kept().fit(frames), []
     in_front, rest = model.mask_parts
     for setting in MOVING_SETTINGS:
-        with changed(moving, setting):
-            wide = moving.widened(in_front)
+        with changed(similar_frames, setting):
+            wide = similar_frames.widened(in_front)
             noise, _, closer = BackgroundSeparator._noise(model, frames, in_front, wide, *rest)
             parts = [model._behind(frames, wide, slice(t, t + 1), noise)[1] for t in at[which]]
         out.append(rated(score_of(shot, np.concatenate(parts), closer), truth))
@@ -177,9 +177,7 @@ def try_choice(clip: str, changes: dict) -> dict[str, float]:
         plain = similar_frames.cdist
         similar_frames.cdist = lambda a, b, _: plain(a, b, metric)
     for name, value in changes.items():
-        (module,) = (
-            m for m in (masks, moving, similar_frames, separator, ghosts) if name in vars(m) and name.isupper()
-        )
+        (module,) = (m for m in (masks, similar_frames, separator, ghosts) if name in vars(m) and name.isupper())
         setattr(module, name, value)
     model = BackgroundSeparator(**params).fit(frames)
     raw = best_threshold(np.abs(model.foreground_[at]), truth)["f1"]

@@ -5,7 +5,7 @@ import pytest
 from reproduction.evaluate.foreground import mask_scores
 
 from frpcag import BackgroundSeparator
-from frpcag.video.moving import explain, typical_size
+from frpcag.video.similar_frames import explain, typical_size
 
 
 def stripes(n=60, h=40, w=60, *, seed=0):

@@ -66,7 +66,7 @@ class FrameSource:
         sizes = self.resize if isinstance(self.resize, tuple) else (self.resize,)
         if any(size is not None and not size > 0 for size in sizes):
             raise ValueError(f"resize={self.resize!r} must be (height, width) or a factor, all positive.")
-        if not (isinstance(self.source, np.ndarray) or self._is_stream() or Path(self.source).exists()):
+        if self._kind not in ("array", "stream") and not Path(self.source).exists():
             raise FileNotFoundError(f"there is no file or folder {self.source}; check the path.")
 
     def __iter__(self) -> Iterator[Array]:
@@ -98,7 +98,7 @@ class FrameSource:
     def fps(self) -> float:
         """Frames per second as played, ``every`` counted in; 25 where the source does not say."""
         rate: Fraction | float | None = None
-        if self._is_video() and not self._is_stream():
+        if self._kind == "video":
             with opened_video(self.source) as container:
                 rate = container.streams.video[0].average_rate
         return max(float(rate or 25) / self.every, 1.0)
@@ -106,53 +106,42 @@ class FrameSource:
     def count(self) -> int | None:
         """Return how many frames there will be, if that is known without decoding; damaged files have fewer."""
         total = None
-        if isinstance(self.source, np.ndarray):
+        if self._kind == "array":
             total = len(self.source)
-        elif self._is_stream():
-            return None
-        elif Path(self.source).is_dir():
+        elif self._kind == "folder":
             total = len(image_files(Path(self.source)))
-        elif self._is_video():
+        elif self._kind == "video":
             with opened_video(self.source) as container:
                 stream = container.streams.video[0]
                 total = stream.frames or None
                 if total is None and container.duration and stream.average_rate:
                     total = int(container.duration / 1_000_000 * stream.average_rate)
-        if total is not None:
-            total = -(-total // self.every)
-            total = total if self.max_frames is None else min(total, self.max_frames)
-        return total
+        return None if total is None else min(-(-total // self.every), self.max_frames or total)
 
     def has_sound(self) -> bool:
         """Return whether the source is a file with sound."""
-        if not self._is_video() or self._is_stream():
+        if self._kind != "video":
             return False
         with opened_video(self.source) as container:
             return bool(container.streams.audio)
 
-    def _is_stream(self) -> bool:
-        return str(self.source).startswith(STREAMS) if not isinstance(self.source, np.ndarray) else False
-
-    def _is_video(self) -> bool:
+    @property
+    def _kind(self) -> str:
         if isinstance(self.source, np.ndarray):
-            return False
-        if self._is_stream():
-            return True
-        path = Path(self.source)
-        return not path.is_dir() and path.suffix.lower() not in (".npy", ".npz")
+            return "array"
+        if str(self.source).startswith(STREAMS):
+            return "stream"
+        if Path(self.source).is_dir():
+            return "folder"
+        return "stored" if Path(self.source).suffix.lower() in (".npy", ".npz") else "video"
 
     def _decoded(self) -> Iterator[tuple[float | None, Array]]:
-        if self._is_video():
-            yield from decode_video(self.source, color=self.color)
-            return
-        if isinstance(self.source, np.ndarray):
-            frames: Any = _check_stack(self.source, self.name)
-        elif Path(self.source).is_dir():
-            frames = decode_images(Path(self.source))
-        else:
-            frames = _check_stack(_stored_array(Path(self.source)), self.name)
-        for frame in frames:
-            yield None, frame
+        if self._kind in ("video", "stream"):
+            return decode_video(self.source, color=self.color)
+        if self._kind == "folder":
+            return ((None, frame) for frame in decode_images(Path(self.source)))
+        stored = self.source if self._kind == "array" else _stored_array(Path(self.source))
+        return ((None, frame) for frame in _check_stack(stored, self.name))
 
     def _shaped(self, frame: Array) -> Array:
         if frame.ndim == 3 and not self.color:
@@ -287,14 +276,11 @@ def _resized(frame: Array, size: tuple[int, int] | float) -> Array:
     if target == (h, w):
         return frame
     Image = import_pillow()
-    planes = [frame[..., c] for c in range(3)] if frame.ndim == 3 else [frame]
+    planes = np.moveaxis(frame, 2, 0) if frame.ndim == 3 else frame[None]
     resized = [
-        np.asarray(
-            Image.fromarray(plane.astype(np.float32)).resize(target[::-1], Image.Resampling.BILINEAR), np.float32
-        )
-        for plane in planes
+        Image.fromarray(plane.astype(np.float32)).resize(target[::-1], Image.Resampling.BILINEAR) for plane in planes
     ]
-    return _like(np.stack(resized, axis=2) if frame.ndim == 3 else resized[0], frame.dtype)
+    return _like(np.stack(resized, axis=2) if frame.ndim == 3 else np.asarray(resized[0]), frame.dtype)
 
 
 def _like(values: Array, dtype: np.dtype) -> Array:

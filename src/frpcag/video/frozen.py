@@ -1,4 +1,4 @@
-"""New frames against the background that a fit has left."""
+"""New frames against the background that a fit has left: the few references that stand for those of a clip."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
-from frpcag.video.checks import check_frames
 from frpcag.video.masks import foreground_score
 from frpcag.video.similar_frames import shrink
 
 Array = np.ndarray
 
+# Largest entry of a frame, and one over the least: differences, sums over frames and their squares stay in float32.
+LARGEST = 1e15
+MOST_REFERENCES = 64
+# Two backgrounds are alike when their most different patches differ by less than this many noise levels.
+ALIKE = 1.5
+# Patches are squares of this many pixels, in which noise averages out; this share of them may differ more.
+_SIDE, _RARE = 8, 0.01
+# float16 holds numbers of this size to a two-thousandth.
+_HALF = (1e-2, 6e4)
 # Frames compared with the references at a time.
 _BLOCK = 16
 # Share of the difference that the background follows in one frame: half of it in 14 frames where nothing moves, in 14
@@ -177,3 +185,68 @@ class FrozenBackground:
         """
         reach = 1 / (2 * self.gamma1_) if self.gamma1_ > 0 else np.inf
         return b + np.clip(x - b, -reach, reach)
+
+
+def choose_references(backgrounds: Array, noise: float) -> Array:
+    """Return as few backgrounds as cover all, each the mean of those like it.
+
+    Starts with the one in the middle of the clip and adds the one farthest from those chosen, until all are near one.
+
+    Parameters
+    ----------
+    backgrounds : ndarray of shape (n_frames, h, w) or (n_frames, h, w, 3)
+        Of the clip.
+    noise : float
+        Standard deviation of its noise.
+
+    Returns
+    -------
+    ndarray of shape (n_references, h, w) or (n_references, h, w, 3)
+        At most 64; float16 where that holds the values to a two-thousandth, else float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frpcag.video.frozen import choose_references
+    >>> light = np.repeat([100.0, 40.0], 10)[:, None, None]
+    >>> choose_references(np.broadcast_to(light, (20, 6, 8)), 1.0)[:, 0, 0]
+    array([ 40., 100.], dtype=float16)
+    """
+    patches = shrink(backgrounds, side=_SIDE)
+    chosen = [len(patches) // 2]
+    rank = max(0, int(np.ceil((1 - _RARE) * patches.shape[1])) - 1)
+
+    def off(t: int) -> Array:
+        return np.partition(np.abs(patches - patches[t]), rank, axis=1)[:, rank]
+
+    nearest = off(chosen[0])
+    while len(chosen) < MOST_REFERENCES and nearest.max() > ALIKE * noise:
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, off(chosen[-1]))
+    owner = cdist(patches, patches[chosen], "cityblock").argmin(axis=1)
+    means = np.stack([backgrounds[owner == which].mean(axis=0, dtype=np.float32) for which in np.unique(owner)])
+    size = np.abs(means).max()
+    return means.astype(np.float16) if _HALF[0] < size < _HALF[1] else means
+
+
+def check_frames(frames) -> Array:
+    """Return frames as an array that the kernels take; raise ValueError with the way out."""
+    frames = np.asarray(frames)
+    if frames.ndim not in (3, 4) or 0 in frames.shape or (frames.ndim == 4 and frames.shape[3] != 3):
+        raise ValueError(
+            f"frames has shape {frames.shape}; it must be (n_frames, h, w) or (n_frames, h, w, 3), none of them 0."
+        )
+    if frames.dtype.kind not in "uifb":
+        raise ValueError(f"frames has dtype {frames.dtype}; it must be numbers.")
+    if frames.dtype.kind == "b":
+        frames = frames.astype(np.uint8)
+    elif frames.dtype.kind == "f" and frames.dtype.itemsize not in (4, 8):  # kernels know no others
+        frames = frames.astype(np.float32 if frames.dtype.itemsize < 4 else np.float64)
+    if frames.dtype.kind == "f" and not np.isfinite(frames.sum(dtype=np.float64)):
+        raise ValueError("frames has entries that are NaN or infinite; repair or drop these frames.")
+    largest = max(abs(float(frames.max())), abs(float(frames.min())))
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise ValueError(
+            f"frames reaches {largest:.3g}, which float32 does not hold with its squares; divide it by a constant."
+        )
+    return frames

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import find_objects, gaussian_filter, label, median_filter, uniform_filter
 
-from frpcag.video.similar_frames import spread
+from frpcag.video.similar_frames import median_where, spread
 
 Array = np.ndarray
 
 # Measured in docs/decisions/video.md, one set for all clips.
 # Frames looked at.
 LOOKED_AT = 100
-# Two frames have one light when this share of their cells differ by less than LIGHT noise levels.
+# Two frames have one light when this share of their patches differ by less than LIGHT noise levels.
 SAME_LIGHT, LIGHT = 0.7, 3.0
 # Fewer frames than this in one light make no background of their own.
 LEAST_FRAMES = 20
@@ -32,8 +32,8 @@ FREE_SHARE, FREE_FRAMES, ALIKE = 0.05, 5, 3.0
 SAME_STATE = 0.6
 # What stands still for this share of the frames in one light is left out of the background.
 STANDS = 0.4
-# Pixels: side of the cells that light is compared at.
-CELL = 8
+# Pixels: side of the patches that light is compared at.
+PATCH = 8
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def find_free_places(frames: Array, noise: float, score) -> FreePlaces:
     """
     looked_at = spread(len(frames), LOOKED_AT)
     sample = frames[looked_at].astype(np.float32)
-    light = _lights(_cells(sample), noise)
+    light = _lights(_patches(sample), noise)
     n_lights = max(int(light.max()) + 1, 1)
     places = np.zeros((n_lights, *frames.shape[1:3]), bool)
     free = np.zeros((n_lights, *frames.shape[1:]), np.float32)
@@ -126,21 +126,21 @@ def free_first(found: FreePlaces, planes: Array, first: Array, moving: Array, no
             moving[block] = (np.abs(planes[block] - free) > ALIKE * noise).any(axis=2)
 
 
-def _cells(frames: Array) -> Array:
-    """Return the median of each cell of the frames, one frame a row: what light does, not what a few objects do."""
+def _patches(frames: Array) -> Array:
+    """Return the median of each patch of the frames, one frame a row: what light does, not what a few objects do."""
     grey = frames.mean(axis=3) if frames.ndim == 4 else frames
     n, h, w = grey.shape
-    side = min(CELL, h, w)
+    side = min(PATCH, h, w)
     grey = grey[:, : h - h % side, : w - w % side]
     cut = grey.reshape(n, h // side, side, w // side, side).swapaxes(2, 3)
     return np.median(cut.reshape(n, -1, side * side), axis=2)
 
 
-def _lights(cells: Array, noise: float) -> Array:
-    """Group frames by light: each joins the first frame that most of its cells agree with."""
+def _lights(patches: Array, noise: float) -> Array:
+    """Group frames by light: each joins the first frame that most of its patches agree with."""
     leaders: list[Array] = []
-    light = np.empty(len(cells), int)
-    for t, row in enumerate(cells):
+    light = np.empty(len(patches), int)
+    for t, row in enumerate(patches):
         for which, leader in enumerate(leaders):
             if (np.abs(row - leader) < LIGHT * noise).mean() > SAME_LIGHT:
                 light[t] = which
@@ -211,7 +211,7 @@ def _is_free(values: Array, t: int, gone: Array, there: Array, noise: float) -> 
 def _typical(values: Array, chosen: Array, noise: float) -> tuple[Array, Array]:
     """Return the median of the chosen values of each pixel, and which of all values are like it."""
     values = values.reshape(*chosen.shape, -1)
-    middle = np.nanmedian(np.where(chosen[..., None], values, np.nan), axis=0)
+    middle = median_where(values, chosen)
     return middle, (np.abs(values - middle) < ALIKE * noise).all(axis=2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral, Real
 
 import numpy as np
 from scipy.sparse import diags_array
@@ -16,13 +17,19 @@ from frpcag.runtime.threads import block_pool
 from frpcag.saving import SavedModel
 from frpcag.solvers import Progress
 from frpcag.video.background import solve_backgrounds
-from frpcag.video.checks import check_frames, choice
-from frpcag.video.frozen import FrozenBackground
+from frpcag.video.frozen import FrozenBackground, check_frames, choose_references
 from frpcag.video.ghosts import find_free_places, free_first
 from frpcag.video.masks import LEVEL, foreground_score
-from frpcag.video.moving import explain, typical_size, widened
-from frpcag.video.references import choose_references
-from frpcag.video.similar_frames import NOISE_FRAMES, nearest_frames, noise_map, shrink, spread
+from frpcag.video.similar_frames import (
+    NOISE_FRAMES,
+    explain,
+    nearest_frames,
+    noise_map,
+    shrink,
+    spread,
+    typical_size,
+    widened,
+)
 
 Array = np.ndarray
 
@@ -183,7 +190,7 @@ class BackgroundSeparator(FrozenBackground, SavedModel, BaseEstimator):
         least = LEAST_NOISE * (float(frames.max()) - float(frames.min())) or 1.0
         rows = spread(n, NOISE_FRAMES)
         some = planes[:, :: max(1, planes.shape[1] // NOISE_PIXELS)]
-        level = max(float(np.median(noise_map(some, rows, near[rows], n_jobs=self.n_jobs))), least)
+        level = max(float(np.median(noise_map(some, rows, near[rows]))), least)
         self.gamma1_ = float(choice("gamma1", self.gamma1, TIGHTNESS / level))
         self.threshold_ = float(choice("threshold", self.threshold, LEVEL))
         self.n_iter_, self.duality_gap_ = 0, 0.0
@@ -206,7 +213,9 @@ class BackgroundSeparator(FrozenBackground, SavedModel, BaseEstimator):
         moving = moving.reshape(frames.shape[:3])
         wide = widened(moving)
         self.noise_, self.noise_map_, closer = self._noise(frames, moving, wide, rows, level, least)
-        self.mask_ = self._fitted_mask(frames, wide, closer)
+        self.mask_ = self._masks(
+            n, lambda rows: self._mask(frames[rows], self._behind(frames, wide, rows, self.noise_)[1], closer)
+        )
         self.drift_ = np.zeros(self.frame_shape_, np.float32)
         self._keep(choose_references(self.background_, self.noise_), 1)
 
@@ -235,15 +244,23 @@ class BackgroundSeparator(FrozenBackground, SavedModel, BaseEstimator):
 
     def _stands_out(self, frames: Array, behind: Array, noise: float) -> Array:
         """Return the masks of frames, given ``U`` of a first solve, shadows included."""
-        mask = np.empty(frames.shape[:3], bool)
+
+        def mask_of(rows: slice) -> Array:
+            S = np.subtract(frames[rows], behind[rows], dtype=np.float32)
+            return foreground_score(S, noise, n_jobs=1) > self.threshold_ - SHORTER
+
+        return self._masks(len(frames), mask_of)
+
+    def _masks(self, n: int, mask_of: Callable[[slice], Array]) -> Array:
+        """Return the masks of all frames, made of a few at a time."""
+        mask = np.empty((n, *self.frame_shape_[:2]), bool)
 
         def fill(start: int) -> None:
             rows = slice(start, start + _FEW)
-            S = np.subtract(frames[rows], behind[rows], dtype=np.float32)
-            mask[rows] = foreground_score(S, noise, n_jobs=1) > self.threshold_ - SHORTER
+            mask[rows] = mask_of(rows)
 
         with block_pool(self.n_jobs) as run:
-            run(fill, range(0, len(frames), _FEW))
+            run(fill, range(0, n, _FEW))
         return mask
 
     def _noise(self, frames: Array, moving: Array, wide: Array, rows: Array, level: float, least: float):
@@ -272,18 +289,16 @@ class BackgroundSeparator(FrozenBackground, SavedModel, BaseEstimator):
         )
         return mean.reshape(frames[rows].shape), explained.reshape(frames[rows].shape)
 
-    def _fitted_mask(self, frames: Array, moving: Array, noise: Array) -> Array:
-        mask = np.empty(frames.shape[:3], bool)
-
-        def fill(start: int) -> None:
-            rows = slice(start, start + _FEW)
-            mask[rows] = self._mask(frames[rows], self._behind(frames, moving, rows, self.noise_)[1], noise)
-
-        with block_pool(self.n_jobs) as run:
-            run(fill, range(0, len(frames), _FEW))
-        return mask
-
 
 def _linked(planes: Array, near: Array) -> Graph:
     weights = edges_to_matrix(near, np.ones(near.shape))
     return build_graph(planes[..., 0], method=weights, laplacian="combinatorial")
+
+
+def choice(name: str, value, auto, *, whole: bool = False):
+    """Return ``value``, checked, or what "auto" stands for."""
+    if isinstance(value, str) and value == "auto":
+        return auto
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be 'auto' or {'an integer' if whole else 'a number >= 0'}.")
+    return value
