@@ -22,9 +22,8 @@ from machine import RESULTS
 from scipy.stats import norm
 
 from frpcag import RobustGraphCleaner
-from frpcag.cells import blocks, evenness, low_rank, predictors, repeats
+from frpcag.cells import evenness, low_rank, occluders, predictors, repeats, rounds
 from frpcag.cells.feature_graphs import grid_weights
-from frpcag.estimators import cell_rounds
 
 RECORDS = RESULTS / "cleaning_constants.jsonl"
 SETS = ("sensors", "wine", "diabetes", "cancer", "usps", "yale")
@@ -49,7 +48,7 @@ CONSTANTS = {
 def put(what: str, value: float) -> None:
     """Set one of the constants."""
     if what == "cap":
-        predictors.CAP = cell_rounds.CAP = value
+        predictors.CAP = rounds.CAP = value
     elif what == "kept":
         end = norm.ppf((1 + value) / 2)
         low_rank.KEPT, low_rank.UNIT = value, value / (2 * (norm.pdf(0) - norm.pdf(end)))
@@ -86,8 +85,8 @@ def measure_values(done: set) -> None:
                     "value": value,
                     "rate": rates[fewest] if fewest <= repeats.CORNER else 0.0,
                     "even": repeats._is_even(near, equal, seen, rates),
-                    "cliff": 0.0 if shape is None else blocks.steepest(blocks.window_shares(
-                        equal[: blocks.IMAGES].reshape(-1, *shape)))[0],
+                    "cliff": 0.0 if shape is None else occluders.steepest(occluders.window_shares(
+                        equal[: occluders.IMAGES].reshape(-1, *shape)))[0],
                     "overwrote": bool((equal & hit).sum() > 0.3 * max(hit.sum(), 1)),
                 })  # fmt: skip
             write({"what": "value", "data": name, "corruption": kind, "values": values})

@@ -54,15 +54,15 @@ def test_scattered_overwriting_is_read_off_with_its_rate():
     np.testing.assert_array_equal(found.posterior(X, observed, W2) > 0.5, hit)
 
 
-def test_a_block_is_found_and_a_disc_is_not():
+def test_a_patch_is_found_and_a_disc_is_not():
     rng = np.random.default_rng(2)
     W2 = grid_weights(20, 20)
-    for kind in ("block", "disc"):
+    for kind in ("patch", "disc"):
         X, hit = faces(rng), np.zeros((150, 20, 20), bool)
         x, y = np.mgrid[:20, :20]
         for image in hit:
             top, left = rng.integers(0, 10, size=2)
-            if kind == "block":
+            if kind == "patch":
                 image[top : top + 10, left : left + 10] = True
             else:
                 image[(x - top - 5) ** 2 + (y - left - 5) ** 2 < 26] = True
@@ -71,7 +71,7 @@ def test_a_block_is_found_and_a_disc_is_not():
         if kind == "disc":
             assert found == []
         else:
-            assert found[0].kind == "block"
+            assert found[0].kind == "patch"
             np.testing.assert_array_equal(found[0].posterior(X, np.ones(X.shape, bool), W2) > 0, hit.reshape(150, -1))
 
 

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import frpcag as library
+from frpcag.cells.rounds import CellRounds
 from frpcag.cli.main import app
-from frpcag.estimators.cell_rounds import CellRounds
 from frpcag.tables import read_table
 
 FILES = {"cell_map.png", "cleaned.csv", "model.npz", "probability.csv", "report.html", "run.json", "wrong_cells.csv"}

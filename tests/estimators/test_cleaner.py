@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from frpcag import FRPCAG, RobustGraphCleaner
-from frpcag.estimators.cell_rounds import CellRounds
+from frpcag.cells.rounds import CellRounds
 
 
 def sensors(rng, n=250, p=14):

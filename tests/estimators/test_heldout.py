@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 from sklearn.pipeline import make_pipeline
 
 from frpcag import FRPCAG, FRPCAGCV, RobustGraphImputer, regularization_path
-from frpcag.estimators.heldout_search import walk
+from frpcag.cells.search import walk
 
 
 def table(n=120, p=30, share=0.2, seed=0):

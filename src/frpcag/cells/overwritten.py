@@ -115,7 +115,7 @@ def find_overwriting(rows: Array, *, shape: tuple[int, int] | None = None) -> Ov
         Z = find_units(rows, seen, one_level=shape is not None).apply(rows)
         judge = Judge(Z, seen, column_folds(rows.shape[1]), W2, "l1", np.random.Generator(np.random.SFC64(7)))
         scattered = [one for one in repeats if one.kind == "scattered"]
-        groups = [*filter(None, [scattered]), *([one] for one in repeats if one.kind == "block")]
+        groups = [*filter(None, [scattered]), *([one] for one in repeats if one.kind == "patch")]
         verdicts = judged_groups(groups, given, seen, W2, judge)
         repeats = [one for group, _, verdict in verdicts if verdict.agrees for one in group]
     found = Overwriting(repeats, W2)

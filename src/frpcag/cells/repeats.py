@@ -29,13 +29,13 @@ MOST_RATE = 0.6
 # An overwriting value is this many times as common as the value of a typical other cell.
 STANDS_OUT = 4.0
 # Cells a column must have for its rate to be compared with that of others.
-A_FEW = 8
+LEAST_IN_COLUMN = 8
 # Rates may differ this much between groups: a fixed number of errors in each row makes neighbours differ.
 UNEVEN = 1.5
 # Fewer cells than this say nothing of a rate.
 LEAST_CELLS = 200
 # A group's own rate counts as much as its surroundings at this many cells.
-FEW = 30
+PRIOR_CELLS = 30
 FLAT_INSIDE = 0.8
 FLAT_OUTSIDE = 0.03
 WITNESSES = 4
@@ -52,7 +52,7 @@ class Repeat:
     Attributes
     ----------
     value : float
-    kind : {"scattered", "block"}
+    kind : {"scattered", "patch"}
     rate : float
         Share of the cells that were overwritten.
     table : ndarray
@@ -71,7 +71,7 @@ class Repeat:
         """Return the probability that each cell was overwritten with the value; zero where it has another."""
         equal = (self.value == X) & observed
         near = equal_witnesses(equal, W2)
-        if self.kind == "block":
+        if self.kind == "patch":
             return (equal & (near >= CORNER)).astype(np.float32)
         groups = _groups(near, None if not self.scale else predicted, self.value, self.scale)
         return np.where(equal, self.table[groups], 0).astype(np.float32)
@@ -144,7 +144,7 @@ def find_repeats(
             table = in_group / np.maximum(rates, np.maximum(in_group, 1e-12))
             found.append(Repeat(value, "scattered", rate, table, 0.0 if predicted is None else scale))
         elif by_witness.get(CORNER, 0) > FLAT_INSIDE and by_witness.get(1, 1) < FLAT_OUTSIDE:
-            found.append(Repeat(value, "block", float((equal & (near >= CORNER)).mean()), np.ones(1)))
+            found.append(Repeat(value, "patch", float((equal & (near >= CORNER)).mean()), np.ones(1)))
     return found
 
 
@@ -161,7 +161,7 @@ def _is_even(near: Array, equal: Array, observed: Array, by_witness: dict[int, f
     """Say whether cells with the fewest witnesses have the value at the same rate in all columns, sampling aside."""
     at = (near == min(by_witness, default=0)) & observed
     cells, hits = at.sum(axis=0), (equal & at).sum(axis=0)
-    enough = cells >= A_FEW
+    enough = cells >= LEAST_IN_COLUMN
     if enough.sum() < max(LEAST_COLUMNS, SPREAD_OUT / 2 * len(cells)):
         return False
     return variation(hits[enough], cells[enough]) <= MOST_BY_COLUMN
@@ -171,8 +171,8 @@ def _smoothed_rates(cells: Array, hits: Array) -> Array:
     """Return the share of cells with the value by group; groups of few cells lean on their distance, then on all."""
     overall = hits.sum() / max(cells.sum(), 1)
     by_witness = cells.reshape(WITNESSES + 1, -1), hits.reshape(WITNESSES + 1, -1)
-    at_distance = (by_witness[1].sum(0) + FEW * overall) / (by_witness[0].sum(0) + FEW)
-    return ((by_witness[1] + FEW * at_distance) / (by_witness[0] + FEW)).ravel()
+    at_distance = (by_witness[1].sum(0) + PRIOR_CELLS * overall) / (by_witness[0].sum(0) + PRIOR_CELLS)
+    return ((by_witness[1] + PRIOR_CELLS * at_distance) / (by_witness[0] + PRIOR_CELLS)).ravel()
 
 
 def _groups(near: Array, predicted: Array | None, value: float, scale: float) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.cells.overwritten import Overwriting, find_overwriting, judged_rows
+from frpcag.cells import Overwriting, find_overwriting, judged_rows
 from frpcag.graphs.anchors import Anchors
 from frpcag.graphs.metric import EUCLIDEAN
 from frpcag.labels import unit_rows

@@ -16,14 +16,14 @@ from frpcag.cells.metric import folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import row_probability
 from frpcag.cells.order import canonical_order
 from frpcag.cells.predictors import GraphPredictor
+from frpcag.cells.rounds import CellRounds
+from frpcag.cells.rules import CellRules
+from frpcag.cells.search import N_NEIGHBORS
 from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import UnitsWarning, check_seed, check_verbose, map_rows, rows_on_client
-from frpcag.estimators.cell_rounds import CellRounds
-from frpcag.estimators.cell_rules import CellRules
 from frpcag.estimators.decomposition import FRPCAG
-from frpcag.estimators.heldout_search import N_NEIGHBORS
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.labels import distinct_rows

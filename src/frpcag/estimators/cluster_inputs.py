@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.cells.units import MIXED, find_units
+from frpcag.cells import MIXED, find_units
 from frpcag.linalg.factorize import power_unit
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from frpcag.cells.overwritten import without_overwritten
+from frpcag.cells import without_overwritten
 from frpcag.data.preprocess import CentredRows, check_flags, validate_matrix
 from frpcag.engines.base import UnitsWarning, in_blocks, on_device_of, on_host
 from frpcag.estimators.block_labels import (

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from frpcag.cells.feature_graphs import find_shape
-from frpcag.cells.units import Units, find_units
+from frpcag.cells import Units, find_shape, find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import UnitsWarning, refuse_dask
 from frpcag.estimators.decomposition import FRPCAG

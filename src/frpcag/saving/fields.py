@@ -67,18 +67,18 @@ _CELLS = "frpcag.cells"
 _METRIC = f"word {' '.join(ELIGIBLE)}"
 PARTS = {
     "CellRules": Part(
-        "frpcag.estimators.cell_rules",
+        f"{_CELLS}.rules",
         {
             "columns": "i p <p", "units": "part Units", "medians": "f p", "keys": "bytes nz",
             "rounds": "part CellRounds none",
         },
     ),
     "CellRounds": Part(
-        "frpcag.estimators.cell_rounds",
+        f"{_CELLS}.rounds",
         {
             "units": "part Units", "graph_": "part GraphPredictor", "low_rank_": "part LowRankPredictor",
             "columns_": "part ColumnPredictor", "choice": "part Choice", "mixture": "part Mixture",
-            "repeats": "parts Repeat Block", "scattered": "bool", "damage": "f dp >=0", "W2": "weights p",
+            "repeats": "parts Repeat Occluder", "scattered": "bool", "damage": "f dp >=0", "W2": "weights p",
             "n_jobs": "int none",
         },
     ),
@@ -105,11 +105,11 @@ PARTS = {
         f"{_CELLS}.columns", {"robust": "bool", "center_": "f p?", "scale_": "f p? >0", "C_": "f pp?"}
     ),
     "Choice": Part(
-        "frpcag.estimators.cell_rounds",
+        f"{_CELLS}.rounds",
         {"setting": "part GraphSetting", "rank": "int", "weights": "f w >=0", "errors": "dict"},
     ),
     "GraphSetting": Part(
-        "frpcag.estimators.heldout_search",
+        f"{_CELLS}.search",
         {
             "metric": _METRIC, "feature_graph": "str", "gamma1": "number >=0",
             "gamma2": "number >=0", "loss": "word l1 l2 huber", "delta": "number >0",
@@ -122,8 +122,8 @@ PARTS = {
             "span": "number >0",
         },
     ),
-    "Block": Part(
-        f"{_CELLS}.blocks",
+    "Occluder": Part(
+        f"{_CELLS}.occluders",
         {
             "value": "number", "kind": "str", "size": "sides", "shape": "sides all", "covered": "number >=0",
             "natural": "f g >0", "scale": "number >=0",

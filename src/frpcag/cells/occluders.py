@@ -29,11 +29,11 @@ ROUNDS = 5
 # Groups of distances between prediction and value.
 N_DISTANCES = len(EDGES) + 1
 # Cells of a group that count as much as what is known of all of them.
-FEW = 4.0
+PRIOR_CELLS = 4.0
 
 
 @dataclass(frozen=True)
-class Block:
+class Occluder:
     """A rectangle of one size and value that covers images at any place.
 
     Attributes
@@ -83,19 +83,19 @@ class Block:
         under = _spread(weight, self.size, self.shape).reshape(X.shape)
         return np.where(equal, np.clip(under, 0, 1), 0).astype(np.float32)
 
-    def learnt(self, X: Array, observed: Array, predicted: Array | None = None, scale: float = 0.0) -> Block:
-        """Return the block with natural shares estimated from these images, by expectation maximisation."""
+    def learnt(self, X: Array, observed: Array, predicted: Array | None = None, scale: float = 0.0) -> Occluder:
+        """Return the occluder with natural shares estimated from these images, by expectation maximisation."""
         size = X.shape[1] if predicted is None else N_DISTANCES
-        block = replace(self, natural=np.full(size, 0.5), scale=0.0 if predicted is None else scale)
-        groups = np.broadcast_to(block._groups(X, predicted), X.shape)[observed]
+        found = replace(self, natural=np.full(size, 0.5), scale=0.0 if predicted is None else scale)
+        groups = np.broadcast_to(found._groups(X, predicted), X.shape)[observed]
         equal = ((self.value == X) & observed)[observed]
         for _ in range(ROUNDS):
-            free = 1 - block.posterior(X, observed, None, predicted)[observed]
+            free = 1 - found.posterior(X, observed, None, predicted)[observed]
             overall = float((free * equal).sum() / max(free.sum(), 1))
-            cells = np.bincount(groups, weights=free, minlength=size) + FEW
-            hits = np.bincount(groups, weights=free * equal, minlength=size) + FEW * overall
-            block = replace(block, natural=np.clip(hits / cells, 1e-3, 1.0))
-        return block
+            cells = np.bincount(groups, weights=free, minlength=size) + PRIOR_CELLS
+            hits = np.bincount(groups, weights=free * equal, minlength=size) + PRIOR_CELLS * overall
+            found = replace(found, natural=np.clip(hits / cells, 1e-3, 1.0))
+        return found
 
     def _groups(self, X: Array, predicted: Array | None) -> Array:
         if not self.scale or predicted is None:
@@ -103,7 +103,7 @@ class Block:
         return np.searchsorted(EDGES, np.abs(predicted - self.value) / self.scale)
 
 
-def find_block(X: Array, observed: Array, value: float, shape: tuple[int, int]) -> Block | None:
+def find_occluder(X: Array, observed: Array, value: float, shape: tuple[int, int]) -> Occluder | None:
     """Return the rectangle that covers images with a value, if one size of flat windows stands out.
 
     Parameters
@@ -124,7 +124,7 @@ def find_block(X: Array, observed: Array, value: float, shape: tuple[int, int]) 
     # Covered images have the window; of the others at most those that have a larger one.
     larger = max(F[a + 1, b], F[a, b + 1])
     covered = float((F[a, b] - larger) / max(1 - larger, 1e-9))
-    return Block(value, (a, b), shape, min(covered, 1.0), np.full(X.shape[1], 0.5)).learnt(X, observed)
+    return Occluder(value, (a, b), shape, min(covered, 1.0), np.full(X.shape[1], 0.5)).learnt(X, observed)
 
 
 def steepest(F: Array) -> tuple[float, tuple[int, int]]:

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from frpcag.cells.rounds import CellRounds
 from frpcag.cells.units import Units
-from frpcag.estimators.cell_rounds import CellRounds
 
 Array = np.ndarray
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.cells.blocks import Block, find_block
 from frpcag.cells.columns import MOST_COLUMNS, ColumnPredictor
 from frpcag.cells.evenness import damage_share, is_even
 from frpcag.cells.guard import SHARE, Judge, Verdict, cells_in_doubt, hide
 from frpcag.cells.low_rank import RANKS, LowRankPredictor, column_medians, top_directions
 from frpcag.cells.metric import column_folds, folded_neighbors, neighbor_weights
 from frpcag.cells.mixture import fit_mixture, row_probability
+from frpcag.cells.occluders import Occluder, find_occluder
 from frpcag.cells.overwritten import judged_groups
 from frpcag.cells.predictors import (
     CAP,
@@ -27,9 +27,9 @@ from frpcag.cells.predictors import (
     stack_weights,
 )
 from frpcag.cells.repeats import WITNESSES, Repeat, common_values, equal_witnesses, find_repeats
+from frpcag.cells.search import N_NEIGHBORS, GraphSetting, HeldoutSearch
 from frpcag.cells.stuck import Run, drifting, find_runs, in_runs
 from frpcag.cells.units import Units
-from frpcag.estimators.heldout_search import N_NEIGHBORS, GraphSetting, HeldoutSearch
 
 Array = np.ndarray
 
@@ -151,24 +151,24 @@ class CellRounds:
         self.graph_.reference, self.graph_.metric = repaired[~self.wrong_rows], self.choice.setting.metric
         return self
 
-    def _candidates(self) -> list[list[Repeat | Block]]:
+    def _candidates(self) -> list[list[Repeat | Occluder]]:
         """Return values that may have overwritten cells, in groups that stand or fall together."""
         found = find_repeats(self.given, self.observed, self.W2)
         # Scattered values stand together: leaving out only the dark half of salt and pepper makes means worse.
-        groups: list[list[Repeat | Block]] = [[one for one in found if one.kind == "scattered"]]
-        blocks: dict[float, Repeat | Block] = {one.value: one for one in found if one.kind == "block"}
+        groups: list[list[Repeat | Occluder]] = [[one for one in found if one.kind == "scattered"]]
+        patches: dict[float, Repeat | Occluder] = {one.value: one for one in found if one.kind == "patch"}
         scattered = {one.value for one in groups[0]}
         if self.shape is not None:
             for value in common_values(self.given, self.observed):
                 if value in scattered:
                     continue
-                if (block := find_block(self.given, self.observed, value, self.shape)) is not None:
-                    blocks[value] = block
-        return [*filter(None, groups), *([one] for one in blocks.values())]
+                if (covering := find_occluder(self.given, self.observed, value, self.shape)) is not None:
+                    patches[value] = covering
+        return [*filter(None, groups), *([one] for one in patches.values())]
 
-    def _accepted_repeats(self) -> list[Repeat | Block]:
+    def _accepted_repeats(self) -> list[Repeat | Occluder]:
         """Return the overwriting values that the judge believes in; their cells are flagged."""
-        accepted: list[Repeat | Block] = []
+        accepted: list[Repeat | Occluder] = []
         self.unresolved = False
         for group, post, verdict in judged_groups(self._candidates(), self.given, self.observed, self.W2, self.judge):
             for one in group:
@@ -188,7 +188,7 @@ class CellRounds:
         predicted = self.units.restore(P.values)
         unit = self.cap / CAP * float(np.median(self.units.scale))
         for number, old in enumerate(self.repeats):
-            if isinstance(old, Block):
+            if isinstance(old, Occluder):
                 self.repeats[number] = old.learnt(self.given, observed, predicted, unit)
                 continue
             again = find_repeats(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from frpcag.cells.blocks import find_block, window_shares
 from frpcag.cells.evenness import damage_share
+from frpcag.cells.occluders import find_occluder, window_shares
 
 
 def objects(rng, n=200, side=20):
@@ -39,10 +39,10 @@ def test_a_rectangle_in_the_colour_of_the_background_is_found(size):
     truth = objects(rng)
     X, hit = covered(rng, truth, size)
     seen = np.ones(X.shape, bool)
-    block = find_block(X, seen, 0.0, (20, 20))
-    assert block.size == size
-    assert block.covered > 0.9
-    flags = block.posterior(X, seen) > 0.5
+    found = find_occluder(X, seen, 0.0, (20, 20))
+    assert found.size == size
+    assert found.covered > 0.9
+    flags = found.posterior(X, seen) > 0.5
     changed = hit & (truth != 0)
     assert (flags & changed).sum() > 0.97 * changed.sum()
     assert (flags & hit).sum() > 0.95 * flags.sum()
@@ -50,7 +50,7 @@ def test_a_rectangle_in_the_colour_of_the_background_is_found(size):
 
 def test_objects_that_nothing_covers_have_no_rectangle():
     X = objects(np.random.default_rng(2))
-    assert find_block(X, np.ones(X.shape, bool), 0.0, (20, 20)) is None
+    assert find_occluder(X, np.ones(X.shape, bool), 0.0, (20, 20)) is None
 
 
 def test_natural_flags_of_some_columns_do_not_count_as_damage():
