@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import check_grad, minimize_scalar
 
+from frpcag.losses import LOSSES
 from frpcag.problem import (
-    LOSSES,
     Certificate,
     Problem,
     certificate,
@@ -163,7 +163,7 @@ def test_problem_leaves_the_callers_array_untouched():
         ({"L1": sp.csr_array(np.array([[np.nan, 0.0], [0.0, 0.0]]))}, "L1 has entries that are not finite"),
         ({"gamma1": -1.0}, "gamma1=-1.0 must be a finite number >= 0"),
         ({"gamma2": np.nan}, "gamma2=nan"),
-        ({"loss": "l3"}, "loss='l3' is unknown; choose one of 'l1', 'l2', 'huber'"),
+        ({"loss": "l3"}, "loss='l3' is unknown; choose one of 'l1', 'l2', 'huber', 'logcosh'"),
         ({"huber_delta": 0.0}, "huber_delta=0.0 must be a positive number"),
         ({"mask": np.ones((3, 2), dtype=bool)}, r"mask has shape \(3, 2\)"),
         ({"mask": np.ones((2, 2))}, "dtype float64; it must be a bool array"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from frpcag.losses import LOSSES
+
 Array = np.ndarray
 
-LOSSES = ("l1", "l2", "huber")
 EPS = float(np.finfo(np.float64).eps)
 # The smallest positive number: what a product that underflows is off by, at most.
 TINY = float(np.finfo(np.float64).smallest_subnormal)
@@ -41,10 +41,11 @@ class Problem:
         Weights of the two terms, not negative.
     mask : bool ndarray of shape (n_samples, n_features), optional
         True where ``X`` is observed. Missing entries have no data term.
-    loss : {"l1", "l2", "huber"}, default="l1"
-        ``phi``: ``|r|``, ``r**2``, or Huber's ``r**2 / (2 d)`` up to ``d = huber_delta`` and ``|r| - d / 2`` beyond.
+    loss : {"l1", "l2", "huber", "logcosh"}, default="l1"
+        ``phi``: ``|r|``; ``r**2``; Huber's ``r**2 / (2 d)`` up to ``d = huber_delta`` and ``|r| - d / 2`` beyond; or
+        the smooth ``d log(cosh(r / d))``.
     huber_delta : float, default=1.0
-        Where Huber's function turns linear, in the units of ``X``.
+        Where Huber's function turns linear and the smooth one nearly so, in the units of ``X``.
     null1, null2 : ndarray, optional
         Positive vectors with ``L1 @ null1 == 0`` and ``L2 @ null2 == 0``; the certificate needs them when entries are
         missing. None means a constant, which fits combinatorial Laplacians; for normalised ones pass the square root
@@ -158,7 +159,7 @@ class Sums(NamedTuple):
     data: float  # data term
     VU: float  # <V, U>
     VR: float  # <V, X - U>
-    VV: float  # sum V**2 over the observed entries
+    dual: float  # sum of `frpcag.losses.Loss.dual` over the observed entries of V
     reach: float  # sum |X - U|
     size: float  # sum |U|
     Vmax: float  # max |V| over the observed entries
@@ -205,11 +206,7 @@ def smooth_part(problem: Problem, U: Array) -> float:
 def data_term(problem: Problem, U: Array) -> float:
     """Return ``h(U) = sum phi(X - U)`` over the observed entries, summed in float64."""
     R = np.abs(np.nan_to_num(problem.X - np.asarray(U, dtype=np.float64), nan=0.0))
-    if problem.loss == "l2":
-        R = R * R
-    elif problem.loss == "huber":
-        R = np.where(problem.huber_delta < R, R - problem.huber_delta / 2, R * R / (2 * problem.huber_delta))
-    return float(np.sum(R))
+    return float(np.sum(LOSSES[problem.loss].value(R, problem.huber_delta, np)))
 
 
 def objective(problem: Problem, U: Array) -> float:
@@ -227,51 +224,32 @@ def gradient(problem: Problem, U: Array) -> Array:
     return V
 
 
-def shrinkage(problem: Any, step: Any) -> tuple[Any, Any, Any]:
-    """Return ``(keep, edge, limit)``, the prox of ``step * phi`` for all three losses.
-
-    With ``D = Z - X``, ``prox(Z) = X + keep * D`` where ``|D| <= edge``, and ``Z - sign(D) * limit`` beyond. The l1
-    loss gives the soft-thresholding of Shahid et al. 2016, Eq. (4): ``U == X`` exactly, so S is sparse to the last bit.
-    """
-    if problem.loss == "l2":
-        return 1 / (1 + 2 * step), np.inf, 0.0
-    if problem.loss == "huber":
-        return problem.huber_delta / (problem.huber_delta + step), problem.huber_delta + step, step
-    return 0.0, step, step
-
-
 def prox(problem: Problem, Z: Array, step: float | Array) -> Array:
     """Return the proximal point of ``step * h`` at ``Z`` (Shahid et al. 2016, Eq. (4)); rows may have own steps."""
-    keep, edge, limit = (np.asarray(number, dtype=Z.dtype) for number in shrinkage(problem, step))
-    D = Z - problem.X
-    U = np.where(np.abs(D) <= edge, problem.X + keep * D, Z - np.sign(D) * limit)
+    loss = LOSSES[problem.loss]
+    numbers = tuple(np.asarray(number, dtype=Z.dtype) for number in loss.numbers(step, problem.huber_delta))
+    U = loss.prox(Z, problem.X, numbers, np)
     # Entries that are not observed (X is NaN there) have no data term: they do not move.
     return U if problem.mask is None else np.where(problem.mask, U, Z)
-
-
-def conjugate(problem: Problem) -> tuple[float, float]:
-    """Return ``(curvature, box)`` with ``phi*(v) = curvature * v**2`` for ``|v| <= box``, infinite beyond."""
-    if problem.loss == "l2":
-        return 0.25, np.inf
-    return (problem.huber_delta / 2, 1.0) if problem.loss == "huber" else (0.0, 1.0)
 
 
 def certified(problem: Any, sums: Sums) -> Certificate:
     """Return what the sums of a point prove, with the rounding of float64 on the safe side.
 
-    For every ``a`` with ``|a V| <= box`` the value ``a <V, X> - sum phi*(a V) - a**2 g`` bounds the optimum from
-    below. Its distance to the objective, ``h - a <V, X - U> + sum phi*(a V) + (1 - a)**2 g``, is a parabola in ``a``
-    with an explicit minimum, and no large numbers cancel in it, whatever the level of ``X``.
+    For every ``a`` for which ``|a V|`` is no steeper than the loss the value ``a <V, X> - sum phi*(a V) - a**2 g``
+    bounds the optimum from below. Its distance to the objective, ``h - a <V, X - U> + sum phi*(a V) + (1 - a)**2 g``,
+    is a parabola in ``a`` with an explicit minimum, and no large numbers cancel in it, whatever the level of ``X``.
     """
-    curvature, box = conjugate(problem)
+    loss, delta = LOSSES[problem.loss], problem.huber_delta
+    curvature = loss.curvature(delta)
     (n, p), (stiffness, terms) = problem.shape, problem.stiffness
     # The rounding error of an entry of V is at most this; sums over entries are charged as if V were off by it.
     slip = EPS * ((terms + 4) * stiffness * sums.Umax + _ROWS_AT_ONCE * (p + 1) * sums.Vtop)
     g, doubt = sums.VU / 2, slip * sums.size / 2
-    squares = curvature * (sqrt(sums.VV) + slip * sqrt(n * p)) ** 2 if curvature else 0.0
+    squares = loss.conjugate(sums.dual, slip, n * p, sums.Vmax, delta)
     limit, bend = sums.Vmax + slip, g + squares
     a = (sums.VR + sums.VU) / (2 * bend) if bend > 0 else 1.0
-    a = max(min(a, box / limit if limit > 0 else np.inf), 0.0)
+    a = max(min(a, loss.STEEPEST / limit if limit > 0 else np.inf, loss.MOST), 0.0)
     excess = sums.data - a * (sums.VR - slip * sums.reach) + a * a * squares + (1 - a) ** 2 * (g + doubt)
     excess += EPS * _ROWS_AT_ONCE * (p + 1) * sums.data
     if sums.reach > 0 or (curvature and sums.Vtop > 0):  # squares of numbers below 1e-162, and the like
@@ -321,7 +299,7 @@ def sums_at(problem: Problem, U: Array) -> Sums:
         VR = np.where(problem.mask, VR, np.minimum(V * below, V * above))
         reach = np.where(problem.mask, reach, np.maximum(np.abs(below), np.abs(above)))
         observed = V[problem.mask]
-    sums = map(np.sum, (V * U, VR, observed**2, reach, np.abs(U)))
+    sums = map(np.sum, (V * U, VR, LOSSES[problem.loss].dual(observed, np), reach, np.abs(U)))
     tops = (np.abs(array).max() for array in (observed, V, U))
     return Sums(data_term(problem, U), *map(float, (*sums, *tops)))
 

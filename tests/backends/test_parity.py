@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 
 from frpcag.backends import BACKENDS, select_backend
+from frpcag.losses import LOSSES
 from frpcag.problem import Problem
 from frpcag.solvers import solve
 from frpcag.solvers.step_size import lipschitz
@@ -49,7 +50,7 @@ def test_iterates_and_certificate_equal_the_reference(name, problem):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
 def test_missing_entries_move_as_in_the_reference(name, loss, kind):
     problem = random_problem(1, n=70, p=20, loss=loss, kind=kind, mask=0.3)

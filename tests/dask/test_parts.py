@@ -20,7 +20,7 @@ from frpcag.dask import live as blocks
 from frpcag.dask import parts as dask_parts
 from frpcag.dask.parts import Gone, Numbers, PartLost, collect, place
 from frpcag.dask.row_blocks import localize
-from frpcag.problem import shrinkage
+from frpcag.losses import LOSSES
 from support.oracles import random_problem
 
 SIZES, STEP = [70, 3, 64, 43], 0.05
@@ -54,8 +54,8 @@ def placed(problem, firsts):
     rows = [problem.X[a:b] for a, b in pairwise(bounds)]
     p, run, n_parts = problem.X.shape[1], uuid4().hex, len(firsts) - 1
     features = blocks.feature_lists(problem.L2, 2 * problem.gamma2, problem.X.dtype, p, STEP)
-    steps = (STEP / power_of_two(STEP), *shrinkage(problem, STEP))
-    numbers = Numbers(steps, (0, 1.0, -1.0, 1.0, np.ones(p)), p)
+    steps = (problem.loss, STEP / power_of_two(STEP), LOSSES[problem.loss].numbers(STEP, problem.huber_delta))
+    numbers = Numbers(steps, (problem.loss, 1.0, -1.0, 1.0, np.ones(p)), p)
     return [
         place(
             blocks.join_rows(rows[a:b], graphs[a:b], (i, np.array(SIZES), firsts), 2 * problem.gamma1, STEP),

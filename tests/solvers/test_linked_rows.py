@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from frpcag.graphs import build_graph
+from frpcag.losses import LOSSES
 from frpcag.problem import Problem, gradient, prox
 from frpcag.solvers.linked_rows import MOST_STEPS, RowTerms, solve_linked
 
@@ -24,7 +25,7 @@ def linked(*, loss="l1", feature=True, n=9, p=14, seed=0, dtype=np.float64):
 
 
 @pytest.mark.parametrize("feature", [True, False])
-@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_the_result_is_a_fixed_point_of_the_proximal_gradient_step(loss, feature):
     X, terms, pull, middle, graph = linked(loss=loss, feature=feature)
     U = solve_linked(X, terms, pull=pull, middle=middle)
@@ -50,7 +51,7 @@ def test_a_row_without_any_link_or_graph_stays_as_it_is():
     assert_array_equal(found, [[1.0, 0.0, -3.0]])
 
 
-@pytest.mark.parametrize("loss", ["l1", "l2", "huber"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_tensors_take_the_same_steps(loss):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     from frpcag.backends.torch.linked_rows import solve_rows
@@ -59,7 +60,7 @@ def test_tensors_take_the_same_steps(loss):
 
     X, terms, pull, middle, _ = linked(loss=loss)
     L2 = scaled(TorchCSR.of(terms.L2, "cpu"), 1.0)
-    found = solve_rows(torch.from_numpy(X), torch.from_numpy(middle), L2, terms.steps(pull), MOST_STEPS)
+    found = solve_rows(torch.from_numpy(X), torch.from_numpy(middle), L2, loss, terms.steps(pull), MOST_STEPS)
     assert_allclose(found, solve_linked(X, terms, pull=pull, middle=middle), atol=1e-9)
 
 

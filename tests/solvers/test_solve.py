@@ -15,7 +15,8 @@ from frpcag import FRPCAG
 from frpcag.backends import BACKENDS as REGISTERED
 from frpcag.backends.numpy import NumpyBackend
 from frpcag.data import make_low_rank_on_graphs
-from frpcag.problem import LOSSES, Problem, certificate, gradient, objective
+from frpcag.losses import LOSSES
+from frpcag.problem import Problem, certificate, gradient, objective
 from frpcag.solvers import SOLVERS, SolveInterrupted, solve
 from support.oracles import optimality_residual, random_optimum, random_problem, tolerance
 from support.strategies import problems

@@ -128,8 +128,9 @@ def fit(
         ),
     ] = options.Laplacian.normalized,
     loss: Annotated[
-        options.Loss, typer.Option(help="Loss of the data term.", rich_help_panel=options.MODEL)
-    ] = options.Loss.l1,
+        options.Loss,
+        typer.Option(help="Loss of the data term.", rich_help_panel=options.MODEL),
+    ] = options.Loss["l1"],
     tol: Annotated[
         Any,
         typer.Option(

@@ -68,7 +68,7 @@ def _numba_cache() -> dict[str, Any]:
         return {"folder": None, "writable": False}
     from frpcag.backends.numba import kernels as numba_kernels
 
-    kernel: Any = numba_kernels.step_rows
+    kernel: Any = numba_kernels.step_rows_of("l1")
     folder = kernel.stats.cache_path
     if folder is None:
         return {"folder": None, "writable": False}

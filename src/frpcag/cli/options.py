@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from frpcag.cli.errors import InputError
+from frpcag.losses import LOSSES
 
 # Headings of the groups of options in the help.
 DATA, MODEL, SOLVER, OUTPUT = "The file", "The model", "The solver", "The output"
@@ -43,12 +44,7 @@ class Laplacian(StrEnum):
     combinatorial = "combinatorial"
 
 
-class Loss(StrEnum):
-    """The data term."""
-
-    l1 = "l1"
-    l2 = "l2"
-    huber = "huber"
+Loss = StrEnum("Loss", list(LOSSES))  # type: ignore[misc]
 
 
 class BackendName(StrEnum):

@@ -17,7 +17,8 @@ from frpcag.dask.checkpoint import Checkpoint, Saved
 from frpcag.dask.live import feature_lists, join_rows, own_rows
 from frpcag.dask.parts import Numbers, PartLost, call_parts, call_parts_here, collect, place, where
 from frpcag.dask.tasks import Here, Layout, deal
-from frpcag.problem import LOSSES, Array, Certificate, Sums, certified, shrinkage
+from frpcag.losses import LOSSES
+from frpcag.problem import Array, Certificate, Sums, certified
 
 # How often workers may die during the same steps.
 _ATTEMPTS = 5
@@ -123,8 +124,8 @@ class DaskBackend(Backend):
         lo, hi = problem.box or (0.0, 0.0)
         columns = np.ones(p) if problem.null2 is None else np.asarray(problem.null2, np.float64)
         numbers = Numbers(
-            (step / power_of_two(step), *shrinkage(problem, step)),
-            (LOSSES.index(problem.loss), problem.huber_delta, lo, hi, columns),
+            (problem.loss, step / power_of_two(step), LOSSES[problem.loss].numbers(step, problem.huber_delta)),
+            (problem.loss, problem.huber_delta, lo, hi, columns),
             p,
         )
         features = layout.cluster.submit(feature_lists, problem.L2, 2 * problem.gamma2, dtype, p, step)

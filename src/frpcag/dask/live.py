@@ -104,13 +104,14 @@ class Live:
         self._chunks = list(pairwise(edges.tolist()))
         self._scratch = [scratch_tiles(p, dtype) for _ in range(n_threads)]
 
-    def step(self, numbers: tuple[float, ...]) -> Array:
+    def step(self, loss: str, lam: float, numbers: tuple[float, ...], momentum: float) -> Array:
         """Do one step; return the three sums of every block."""
         graphs, real = self._graphs(3), self.X.dtype.type
-        values = tuple(map(real, numbers))
+        values = real(lam), tuple(map(real, numbers)), real(momentum)
+        step_rows = kernels.step_rows_of(loss)
 
         def task(tiles, scratch):
-            kernels.step_rows(self.X, self.Y, self.U, self.spare, graphs, scratch[0], *values, tiles, self._sums)
+            step_rows(self.X, self.Y, self.U, self.spare, graphs, scratch[0], *values, tiles, self._sums)
 
         self._over_tiles(task)
         self.Y, self.spare = self.spare, self.Y
@@ -124,10 +125,10 @@ class Live:
         """Return the sums of every block for `frpcag.problem.Sums`, then its maxima."""
         loss, delta, lo, hi, columns = numbers
         box = (lo, hi, self.rows.null, np.pad(columns, (0, self.X.shape[1] - len(columns))))
-        graphs = self._graphs(2)
+        graphs, gap_rows = self._graphs(2), kernels.gap_rows_of(loss)
 
         def task(tiles, scratch):
-            kernels.gap_rows(self.X, self.spare, graphs, scratch[1], loss, delta, box, tiles, self._sums)
+            gap_rows(self.X, self.spare, graphs, scratch[1], delta, box, tiles, self._sums)
 
         self._over_tiles(task)
         return [(part[:, :6].sum(axis=0), part[:, 6:].max(axis=0)) for part in self._of_blocks()]

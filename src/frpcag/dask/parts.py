@@ -33,9 +33,9 @@ class PartLost(RuntimeError):
 
 @dataclass(frozen=True)
 class Numbers:
-    """What all steps of a solve share: step size and `shrinkage` as kernels take them, and what a certificate needs."""
+    """What all steps of a solve share: loss, step size and numbers of the prox, and what a certificate needs."""
 
-    step: tuple[float, ...]
+    step: tuple[str, float, tuple[float, ...]]
     gap: tuple
     p: int
 
@@ -92,7 +92,7 @@ class Part:
         for k in range(n_steps):
             t_next = (1 + sqrt(1 + 4 * t * t)) / 2
             weight = (t - 1) / t_next if weights is None else weights[k]
-            sums = self.live.step((*self.numbers.step, weight))
+            sums = self.live.step(*self.numbers.step, weight)
             self.used.append(weight)
             self.n_iter += 1
             total = self._swap("Y", directory, sums)

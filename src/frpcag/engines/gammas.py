@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.losses import LOSSES
 from frpcag.runtime.warn import warn_user
 
 Array = np.ndarray
@@ -50,8 +51,8 @@ def scale_free_gamma(L: sp.csr_array | None, X: Array, *, axis: int, loss: str =
         The data; NaN is missing.
     axis : {0, 1}
         0 for the sample graph, 1 for the feature graph.
-    loss : {"l1", "l2", "huber"}, default="l1"
-        The unit of its slope: 1 for l1 and Huber; for l2, whose slope grows with the residual, the mean standard
+    loss : str, default="l1"
+        The unit of its slope: 1; for l2, whose slope grows with the residual, the mean standard
         deviation of the columns.
 
     Notes
@@ -178,7 +179,7 @@ def gamma_of(
         Of `rounding_of`.
     dtype : dtype
         Of the data.
-    loss : {"l1", "l2", "huber"}
+    loss : str
         The squared loss has the units of ``X`` squared: its gamma has none.
     """
     pull, size, deviation, count = sums
@@ -191,7 +192,7 @@ def gamma_of(
         shows = pull / each > _LEAST_SHARE * spread
         counts = shows & (pull / each > noise)
         typical = float(pull[counts].sum() / count.sum())
-        unit = float((spread * count).sum() / count.sum()) if loss == "l2" else 1.0
+        unit = float((spread * count).sum() / count.sum()) ** (LOSSES[loss].DEGREE - 1)
     if not counts.any():
         if (shows & (pull > 0)).any():
             warn_user(

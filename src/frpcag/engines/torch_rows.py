@@ -21,6 +21,7 @@ from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
 from frpcag.engines.torch import to_device, to_host
 from frpcag.graphs.torch.anchors import TensorAnchors, TensorLinks
 from frpcag.linalg.torch_sparse import TorchCSR
+from frpcag.losses import LOSSES
 from frpcag.runtime.arrays import is_tensor
 from frpcag.solvers.linked_rows import MOST_STEPS
 from frpcag.solvers.rows import FARTHEST, explain_rows, same_cells
@@ -57,7 +58,7 @@ class TensorRows:
         known, model = host.known, host.model
         self.model, self.unit, self.near_share = known.model, known.unit, known.near_share
         self.least = known.least
-        self.n_neighbors, self.keep, self.nonnegative = known.n_neighbors, model.loss == "l1", model.nonnegative
+        self.n_neighbors, self.keep, self.nonnegative = known.n_neighbors, LOSSES[model.loss].EXACT, model.nonnegative
         self.X, self.U, self.center, self.scale = (put(A) for A in (known.X, known.U, known.center, known.scale))
         self.mean, self.directions, self.origin = (put(A) for A in (known.mean, model.components_, host.origin))
         self.embedding, self.level = put(model.embedding_), put(known.level)
@@ -127,9 +128,11 @@ class TensorRows:
             diagonal, weights = self.links.of(indices, distances)
             pull = self.gamma1 * diagonal
             middle = torch.einsum("mk,mkp->mp", weights, self.clean_rows[indices].double()) / diagonal[:, None]
-        given = repaired if self.terms.loss == "l2" else solved
+        given = repaired if np.isinf(LOSSES[self.terms.loss].STEEPEST) else solved
         L2 = None if self.L2 is None else (*self.L2[:2], self.L2[2].to(given.dtype))
-        clean = solve_rows(given, middle.to(given.dtype), L2, self.terms.steps(pull.cpu().numpy()), MOST_STEPS)
+        clean = solve_rows(
+            given, middle.to(given.dtype), L2, self.terms.loss, self.terms.steps(pull.cpu().numpy()), MOST_STEPS
+        )
         clean = clean.clamp(min=0) if self.nonnegative else clean
         found = (clean - self.origin).to(rows.dtype) @ self.directions.T.to(rows.dtype)
         return torch.where(known[:, None], self.embedding[first].to(rows.dtype), found)

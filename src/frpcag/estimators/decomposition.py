@@ -60,10 +60,10 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Width of the Gaussian edge weights; "auto" is the mean distance of connected nodes.
     laplacian : {"normalized", "combinatorial"}, default="normalized"
         "normalized" is the paper's, for clustering; "combinatorial" keeps levels, for data whose level matters.
-    loss : {"l1", "l2", "huber"}, default="l1"
-        The data term: absolute, squared, or Huber's.
+    loss : {"l1", "l2", "huber", "logcosh"}, default="l1"
+        The data term: absolute, squared, Huber's, or a smooth one much like Huber's.
     huber_delta : float, default=1.0
-        Where Huber's loss turns linear, in units of the centred and scaled data.
+        Where Huber's loss turns linear, and the smooth one nearly so, in units of the centred and scaled data.
     center, scale : bool, default=True and False
         Subtract the mean of each feature; divide by its standard deviation.
     nonnegative : bool, default=False

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from frpcag.losses import LOSSES
+
 EPS = float(np.finfo(np.float64).eps)
 # Entries worked on at a time: their float64 copies stay in cache.
 BLOCK_ENTRIES = 1 << 16
@@ -98,7 +100,8 @@ def restore_rows(X: Any, inner: Any, U: Any, V: Any, units: Units, terms: Terms,
     if V is not None:
         v = _wide(V, xp)
         cross = (v * move + abs(v) * (lost + float(np.finfo(str(V.dtype).removeprefix("torch.")).eps) * moved)).sum()
-    return out, Moves(*map(float, (_loss(R, terms, xp).sum(), shift.sum(), drift.sum(), moved.sum(), cross)))
+    data = LOSSES[terms.loss].value(R, terms.delta, xp)
+    return out, Moves(*map(float, (data.sum(), shift.sum(), drift.sum(), moved.sum(), cross)))
 
 
 def graph_terms(U: np.ndarray, units: Units, terms: tuple, reaches: tuple) -> tuple[float, float]:
@@ -136,14 +139,6 @@ def _distance(A: Any, level: Any, unit: Any, inner: Any) -> tuple[Any, Any]:
     lost = (A - (difference - back)) - (level + back)
     distance = difference / unit - inner
     return distance, abs(lost) / unit + EPS * abs(distance)
-
-
-def _loss(R: Any, terms: Terms, xp: Any) -> Any:
-    if terms.loss == "l2":
-        return R * R
-    if terms.loss == "huber":
-        return xp.where(terms.delta < R, R - terms.delta / 2, R * R / (2 * terms.delta))
-    return R
 
 
 def _column(reach: Any) -> Any:

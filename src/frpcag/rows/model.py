@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric
+from frpcag.losses import LOSSES
 from frpcag.rows.known import KnownRows
 from frpcag.rows.linked import LinkedRows, Near
 from frpcag.runtime.memory import require_memory
@@ -114,7 +115,9 @@ class RowModel:
 
     def denoise(self, X: Any) -> Array:
         """Return rows without their errors, in the units of the data."""
-        clean = np.concatenate([self.known.clean(rows, keep=self.model.loss == "l1") for rows in self._in_blocks(X)])
+        clean = np.concatenate(
+            [self.known.clean(rows, keep=LOSSES[self.model.loss].EXACT) for rows in self._in_blocks(X)]
+        )
         return np.maximum(clean, 0) if self.model.nonnegative else clean
 
     def embed(self, X: Any) -> Array:
@@ -150,7 +153,7 @@ class RowModel:
         seen, model = self.known.look(rows), self.model
         repaired = seen.repaired
         # A squared loss has no bound to what a wrong cell pulls.
-        given = repaired if model.loss == "l2" else seen.rows
+        given = repaired if np.isinf(LOSSES[model.loss].STEEPEST) else seen.rows
         if model.sample_graph_ is not None and model.gamma1_ > 0:
             clean = self.placed.place(given, *self.placed.anchors.nearest(repaired, self.n_neighbors))
         else:

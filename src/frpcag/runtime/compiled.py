@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 
 # Sums may be reordered, which makes them vectors. No "nnan": missing entries are NaN and must stay so.
 REORDER = frozenset({"contract", "reassoc", "nsz", "arcp"})
@@ -16,6 +17,16 @@ def compiled(function: Callable) -> Callable:
 def compiled_reordered(function: Callable) -> Callable:
     """Compile like `compiled`, but let sums be reordered."""
     return _compile(function, fastmath=set(REORDER))
+
+
+def completed(function: Callable, name: str, **parts: Callable) -> Callable:
+    """Compile like `compiled_reordered` a kernel that calls functions it does not have, with these written into it.
+
+    The name tells kernels with other parts from each other on the disk.
+    """
+    whole = FunctionType(function.__code__, function.__globals__ | {key: inlined(part) for key, part in parts.items()})
+    whole.__qualname__ = whole.__name__ = f"{function.__name__}_{name}"
+    return compiled_reordered(whole)
 
 
 def inlined(function: Callable) -> Callable:

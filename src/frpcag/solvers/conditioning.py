@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from frpcag.linalg.units import Moves, Units, graph_terms, levels_of
+from frpcag.losses import LOSSES
 from frpcag.problem import EPS, TINY, Array, Certificate, Problem
 
 # Typical sizes between these need no other unit: squares of their roundings stay in the range of float32.
@@ -31,7 +32,7 @@ def condition(problem: Any) -> tuple[Any, Units | None]:
     A level along the null vectors of the Laplacians is seen by no graph term, so data without it have the solution
     without it: one for all entries; without a feature graph one for each column; without a sample graph one for each
     row. It is taken off where the digits that it costs would show. Data times a constant have the solution times that
-    constant, for gammas divided by it (l1, Huber) or left as they are (l2); a power of two rounds nothing.
+    constant, for gammas divided by it, or left as they are (squares); a power of two rounds nothing.
     """
     rows = rows_of(problem)
     dtype = str(problem.X.dtype).removeprefix("torch.")
@@ -48,7 +49,7 @@ def condition(problem: Any) -> tuple[Any, Units | None]:
         right = right * level.ravel()
     units = Units(rows.left(problem, right, along, ratio), right, unit, blur)
     numbers = {}
-    if problem.loss != "l2":
+    if LOSSES[problem.loss].DEGREE == 1:
         numbers = {name: getattr(problem, name) * unit for name in ("gamma1", "gamma2")}
         numbers["huber_delta"] = problem.huber_delta / unit
     return rows.framed(problem, units, **numbers), units
@@ -61,7 +62,7 @@ def restore(problem: Any, inner: Any, U: Any, V: Any, units: Units) -> tuple[Any
 
 def in_units_of(at: Certificate, problem: Any, units: Units) -> Certificate:
     """Return a certificate of the conditioned problem as one of the problem."""
-    slope = units.unit if problem.loss == "l2" else 1.0
+    slope = units.unit ** (LOSSES[problem.loss].DEGREE - 1)
     factor = slope * units.unit
     factors = (factor, factor, factor, factor, slope, slope, units.unit)
     there = Certificate._make(number * unit for number, unit in zip(at, factors, strict=True))
@@ -145,5 +146,5 @@ def _unit(some: Array, problem: Any, rows: ModuleType, largest: int) -> float:
     # 2**1024 is no number, though entries come that near to it.
     unit = 2.0 ** min(max(frexp(typical)[1], frexp(rows.largest(problem))[1] - largest), 1023)
     numbers = (problem.gamma1 * unit, problem.gamma2 * unit, problem.huber_delta / unit)
-    possible = problem.loss == "l2" or (np.isfinite(numbers).all() and numbers[2] > 0)
+    possible = LOSSES[problem.loss].DEGREE == 2 or (np.isfinite(numbers).all() and numbers[2] > 0)
     return unit if possible else 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.problem import shrinkage
+from frpcag.losses import LOSSES
 from frpcag.runtime.threads import block_pool
 from frpcag.solvers.momentum import constant_weight
 
@@ -48,7 +48,7 @@ class RowTerms:
         return self.L2.indptr, self.L2.indices, self.L2.data
 
     def steps(self, pull: Array) -> tuple[Array, ...]:
-        """Return what a step takes of the links and of ``L2``, its momentum and shrinkage, and when to stop, by row.
+        """Return what a step takes of the links and of ``L2``, its momentum, when to stop, and the prox, by row.
 
         Both terms are multiplied by the step, which keeps gammas of any size in the range of float32.
         """
@@ -58,8 +58,12 @@ class RowTerms:
         step = 1 / np.where(bound > 0, bound, 1.0)
         ratio = np.maximum(curved * step, 1e-4)
         settled = SETTLED * np.sqrt(ratio)
-        parts = (curved * step, weight * step, constant_weight(ratio), *shrinkage(self, step), settled)
-        return tuple(np.array(np.broadcast_to(part, pull.shape)) for part in parts)
+        parts = (curved * step, weight * step, constant_weight(ratio), settled)
+        shaped, numbers = (
+            [np.array(np.broadcast_to(part, pull.shape)) for part in some]
+            for some in (parts, LOSSES[self.loss].numbers(step, self.huber_delta))
+        )
+        return *shaped, np.column_stack(numbers)
 
 
 def solve_linked(
@@ -96,7 +100,7 @@ def solve_linked(
     >>> solve_linked(row, RowTerms(), pull=pull, middle=middle)
     array([[1.  , 1.25, 1.  ]])
     """
-    from frpcag.backends.numba.linked_rows import solve_rows
+    from frpcag.backends.numba.linked_rows import kernel_for
 
     x = np.ascontiguousarray(rows)
     middle = np.ascontiguousarray(middle, x.dtype)
@@ -104,7 +108,7 @@ def solve_linked(
     values = values.astype(x.dtype)
     with np.errstate(over="ignore", under="ignore"):  # a step beyond the range of float32 has no bound
         parts = tuple(part.astype(x.dtype) for part in terms.steps(pull))
-    out = np.empty_like(x)
+    out, solve_rows = np.empty_like(x), kernel_for(terms.loss)
 
     def solve(first: int) -> None:
         at = slice(first, first + _BLOCK)

@@ -12,7 +12,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from frpcag.backends.base import Backend, StepScalars, power_of_two, solve_bytes
 from frpcag.backends.numba import kernels as kernels
-from frpcag.problem import LOSSES, Array, Certificate, Problem, Sums, certified, shrinkage, solution_box
+from frpcag.losses import LOSSES
+from frpcag.problem import Array, Certificate, Problem, Sums, certified, solution_box
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.threads import count_threads
 
@@ -92,14 +93,13 @@ class NumbaBackend(Backend):
 
     def step(self, state: NumbaState, *, momentum: float) -> StepScalars:
         """Do one step in one pass over X, U and Y."""
-        real = state.X.dtype.type
-        step = state.lam / power_of_two(state.lam)
-        numbers = tuple(map(real, (step, *shrinkage(state.problem, state.lam), momentum)))
+        real, problem = state.X.dtype.type, state.problem
+        numbers = tuple(map(real, LOSSES[problem.loss].numbers(state.lam, problem.huber_delta)))
+        step = real(state.lam / power_of_two(state.lam)), numbers, real(momentum)
+        step_rows = kernels.step_rows_of(problem.loss)
 
         def task(tiles, scratch):
-            kernels.step_rows(
-                state.X, state.Y, state.U, state.Y_next, state.graphs, scratch[0], *numbers, tiles, state.sums
-            )
+            step_rows(state.X, state.Y, state.U, state.Y_next, state.graphs, scratch[0], *step, tiles, state.sums)
 
         _run(state, task)
         state.Y, state.Y_next = state.Y_next, state.Y
@@ -108,12 +108,10 @@ class NumbaBackend(Backend):
     def gap(self, state: NumbaState) -> Certificate:
         """Return what is proved about ``U``; one pass, in float64."""
         problem = state.problem
-        loss = LOSSES.index(problem.loss)
+        gap_rows = kernels.gap_rows_of(problem.loss)
 
         def task(tiles, scratch):
-            kernels.gap_rows(
-                state.X, state.U, state.exact, scratch[1], loss, problem.huber_delta, state.box, tiles, state.sums
-            )
+            gap_rows(state.X, state.U, state.exact, scratch[1], problem.huber_delta, state.box, tiles, state.sums)
 
         _run(state, task)
         sums, tops = state.sums[:, :6].sum(axis=0), state.sums[:, 6:].max(axis=0)

@@ -5,20 +5,30 @@ thread pool is not used: it aborts the process when two threads enter it at once
 
 Arrays are padded with zeros to whole tiles of rows and whole vectors of columns, so no loop has a remainder; padding
 has no edges and no data term, so it stays zero and adds nothing to the sums. Every number that leaves a kernel is
-summed per tile, and the tiles do not depend on the number of threads.
+summed per tile, and the tiles do not depend on the number of threads. The formulas of a loss are compiled into the
+inner loops, so each loss has kernels of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
+from frpcag.backends.numba import scalars
 from frpcag.backends.numba.vectors import LANES, gathered_sum, transpose_block
+from frpcag.losses import LOSSES
 from frpcag.runtime.compiled import compiled_reordered as compiled
+from frpcag.runtime.compiled import completed
 
 # Rows per tile. A tile is transposed so that the feature gather reads whole vectors of samples.
 TILE = 64
 # Numbers that a tile of a certificate sums up.
 SUMS = 9
+
+# Formulas of a loss: `completed` writes them into the kernels.
+prox = value = dual = None
 
 _sum_narrow = gathered_sum(LANES)
 _sum_wide = gathered_sum(TILE)
@@ -49,7 +59,7 @@ def _gradient_tile(Y, first, ptr1, idx1, val1, ptr2, idx2, val2, Yt, Gt, G):
                 _sum_narrow(Y, idx1, val1, start, stop, f, G, s, f)
 
 
-def _step_rows(X, Y, U, Y_next, graphs, scratch, lam, keep, edge, limit, momentum, tiles, sums):
+def _step_rows(X, Y, U, Y_next, graphs, scratch, lam, numbers, momentum, tiles, sums):
     """Do the tiles ``tiles``: gradient step, prox, momentum; partial sums of each tile go to ``sums``."""
     p = Y.shape[1]
     ptr1, idx1, val1, ptr2, idx2, val2 = graphs
@@ -65,10 +75,7 @@ def _step_rows(X, Y, U, Y_next, graphs, scratch, lam, keep, edge, limit, momentu
             row_change, row_norm, row_restart = zero, zero, zero
             for f in range(p):
                 z = y[f] - lam * g[f]
-                d = z - x[f]
-                new = x[f] + keep * d
-                new = z - limit if d > edge else new
-                new = z + limit if d < -edge else new
+                new = prox(z, x[f], numbers, scalars)
                 new = new if new == new else z
                 move = new - u[f]
                 ahead = new + momentum * move
@@ -83,7 +90,7 @@ def _step_rows(X, Y, U, Y_next, graphs, scratch, lam, keep, edge, limit, momentu
         sums[tile, 0], sums[tile, 1], sums[tile, 2] = change, norm, restart
 
 
-def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
+def _gap_rows(X, U, graphs, scratch, delta, box, tiles, sums):
     """Write the nine `frpcag.problem.Sums` of the tiles ``tiles``, all in float64; so are graphs and gradient here."""
     p = U.shape[1]
     ptr1, idx1, val1, ptr2, idx2, val2 = graphs
@@ -92,7 +99,7 @@ def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
     for tile in range(tiles[0], tiles[1]):
         first = tile * TILE
         gradient_tile(U, first, ptr1, idx1, val1, ptr2, idx2, val2, Ut, Gt, G)
-        data, VU, VR, VV, reach, size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        data, VU, VR, duals, reach, size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         # Of maxima the lowest and the highest: a chain of both is a vector operation, one of absolute values is not.
         V_low, V_high, top_low, top_high, U_low, U_high = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for s in range(TILE):
@@ -110,22 +117,13 @@ def _gap_rows(X, U, graphs, scratch, loss, delta, box, tiles, sums):
                 U_low, U_high = min(U_low, at), max(U_high, at)
                 top_low, top_high = min(top_low, v), max(top_high, v)
                 v = v if seen else 0.0
-                VV += v * v
+                duals += dual(v, scalars)
                 V_low, V_high = min(V_low, v), max(V_high, v)
-            if loss == 0:
-                for f in range(p):
-                    r = abs(np.float64(x[f]) - np.float64(u[f]))
-                    data += r if r == r else 0.0
-            elif loss == 1:
-                for f in range(p):
-                    r = np.float64(x[f]) - np.float64(u[f])
-                    data += r * r if r == r else 0.0
-            else:
-                for f in range(p):
-                    r = abs(np.float64(x[f]) - np.float64(u[f]))
-                    r = r if r == r else 0.0
-                    data += r - delta / 2 if r > delta else r * r / (2 * delta)
-        sums[tile, 0], sums[tile, 1], sums[tile, 2], sums[tile, 3] = data, VU, VR, VV
+            for f in range(p):
+                r = abs(np.float64(x[f]) - np.float64(u[f]))
+                r = r if r == r else 0.0
+                data += value(r, delta, scalars)
+        sums[tile, 0], sums[tile, 1], sums[tile, 2], sums[tile, 3] = data, VU, VR, duals
         sums[tile, 4], sums[tile, 5] = reach, size
         sums[tile, 6], sums[tile, 7] = max(-V_low, V_high), max(-top_low, top_high)
         sums[tile, 8] = max(-U_low, U_high)
@@ -143,6 +141,16 @@ def _slope_rows(U, graphs, scratch, V, tiles):
 
 
 gradient_tile = compiled(_gradient_tile)
-step_rows = compiled(_step_rows)
-gap_rows = compiled(_gap_rows)
 slope_rows = compiled(_slope_rows)
+
+
+@cache
+def step_rows_of(loss: str) -> Callable:
+    """Return the kernel of the steps of a loss."""
+    return completed(_step_rows, loss, prox=LOSSES[loss].prox)
+
+
+@cache
+def gap_rows_of(loss: str) -> Callable:
+    """Return the kernel of the certificates of a loss."""
+    return completed(_gap_rows, loss, value=LOSSES[loss].value, dual=LOSSES[loss].dual)

@@ -5,13 +5,19 @@ Serial kernels that release the GIL; callers run disjoint blocks of rows in thre
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
-from frpcag.runtime.compiled import compiled_reordered as compiled
+from frpcag.backends.numba import scalars
+from frpcag.losses import LOSSES
+from frpcag.runtime.compiled import completed
+
+prox = None  # of a loss: `completed` writes it into the kernel
 
 
-@compiled
-def solve_rows(X, middle, pointers, indices, values, curved, weight, momentum, keep, edge, limit, settled, most, out):
+def _solve_rows(X, middle, pointers, indices, values, curved, weight, momentum, settled, numbers, most, out):
     """Write the clean part of each row by accelerated proximal gradient steps.
 
     See `RowTerms` of `frpcag.solvers.linked_rows`.
@@ -33,8 +39,7 @@ def solve_rows(X, middle, pointers, indices, values, curved, weight, momentum, k
                         total += values[place] * y[indices[place]]
                     v -= weight[i] * total
                 if not np.isnan(x[j]):
-                    d = v - x[j]
-                    v = x[j] + keep[i] * d if abs(d) <= edge[i] else (v - limit[i] if d > 0 else v + limit[i])
+                    v = prox(v, x[j], numbers[i], scalars)
                 moved[j] = v
                 change = max(change, abs(v - u[j]))
                 size, largest = max(size, abs(v - near[j])), max(largest, abs(v))
@@ -43,3 +48,9 @@ def solve_rows(X, middle, pointers, indices, values, curved, weight, momentum, k
                 u[j] = moved[j]
             if change <= settled[i] * size + rounding * largest:
                 break
+
+
+@cache
+def kernel_for(loss: str) -> Callable:
+    """Return the kernel of a loss."""
+    return completed(_solve_rows, loss, prox=LOSSES[loss].prox)

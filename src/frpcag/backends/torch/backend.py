@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,12 @@ from frpcag.backends.torch.operations import (
     slopes,
 )
 from frpcag.linalg.torch_sparse import TorchCSR
-from frpcag.problem import Certificate, Problem, Sums, certified, check_numbers, shrinkage, widened
+from frpcag.losses import LOSSES
+from frpcag.problem import Certificate, Problem, Sums, certified, check_numbers, widened
 from frpcag.runtime import memory
+
+# Losses whose formulas the Triton kernels hold, in the order of their number there.
+TRITON_LOSSES = ("l1", "l2", "huber")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +130,12 @@ class TorchBackend(Backend):
         X = X.contiguous()
         U = torch.nan_to_num(X, nan=0.0) if U0 is None else torch.as_tensor(U0, dtype=X.dtype, device=X.device).clone()
         U = U.contiguous()
-        fused = (X.is_cuda and _has_triton()) if self.fused is None else self.fused
+        fused = self.fused
+        if fused is None:
+            fused = X.is_cuda and _has_triton() and problem.loss in TRITON_LOSSES
+        elif fused and problem.loss not in TRITON_LOSSES:
+            known = ", ".join(map(repr, TRITON_LOSSES))
+            raise ValueError(f"loss={problem.loss!r} has no Triton kernel; choose one of {known}, or pass fused=False.")
         state = TorchState(problem, step, X, U, U.clone(), None, None, on_host)
         if fused:
             from frpcag.backends.torch import triton_steps
@@ -207,8 +216,10 @@ def _has_triton() -> bool:
 
 def _step(state: TorchState, momentum: float) -> StepScalars:
     V = gradient(state.Y, len(state.X), *state.buffers["steps"])
-    numbers = (state.lam / power_of_two(state.lam), *shrinkage(state.problem, state.lam), momentum)
-    state.U, state.Y, sums = advanced(state.X, state.U, state.Y, V, state.problem.mask, numbers)
+    loss = LOSSES[state.problem.loss]
+    prox = partial(loss.prox, numbers=loss.numbers(state.lam, state.problem.huber_delta), xp=torch)
+    lam = state.lam / power_of_two(state.lam)
+    state.U, state.Y, sums = advanced(state.X, state.U, state.Y, V, state.problem.mask, lam, prox, momentum)
     return StepScalars(*sums.tolist())
 
 

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from frpcag.backends.torch.operations import Lists, gradient
+from frpcag.losses import LOSSES
 
 
-def solve_rows(X: Tensor, middle: Tensor, L2: Lists | None, parts: tuple[Any, ...], most: int) -> Tensor:
+def solve_rows(X: Tensor, middle: Tensor, L2: Lists | None, loss: str, parts: tuple[Any, ...], most: int) -> Tensor:
     """Return the clean part of each row by accelerated proximal gradient steps.
 
     Parameters
@@ -18,14 +19,16 @@ def solve_rows(X: Tensor, middle: Tensor, L2: Lists | None, parts: tuple[Any, ..
     X, middle : tensor of shape (n_rows, n_features)
     L2 : tuple of tensors or None
         The lists of ``L2``, in the dtype of ``X``.
-    parts : tuple of ndarray of shape (n_rows,)
+    loss : str
+    parts : tuple of ndarray of shape (n_rows,), the last with a second axis
         See `RowTerms.steps` of `frpcag.solvers.linked_rows`.
     most : int
         Steps at most.
     """
-    curved, weight, momentum, keep, edge, limit, settled = (
+    curved, weight, momentum, settled, numbers = (
         torch.as_tensor(part).to(X.device, X.dtype)[:, None] for part in parts
     )
+    prox = LOSSES[loss].prox
     missing = torch.isnan(X)
     u = y = middle
     rounding = 2 * torch.finfo(X.dtype).eps
@@ -34,8 +37,7 @@ def solve_rows(X: Tensor, middle: Tensor, L2: Lists | None, parts: tuple[Any, ..
         v = y - curved * (y - middle)
         if L2 is not None:
             v = v - weight * gradient(y, len(y), None, L2)
-        D = v - X
-        moved = torch.where(D.abs() <= edge, X + keep * D, v - torch.sign(D) * limit)
+        moved = prox(v, X, numbers.unbind(2), torch)
         moved = torch.where(going, torch.where(missing, v, moved), u)
         change = (moved - u).abs().amax(dim=1, keepdim=True)
         y, u = moved + momentum * (moved - u), moved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch.nn.functional import embedding_bag
 
 from frpcag.backends.base import power_of_two
 from frpcag.linalg.torch_sparse import TorchCSR
+from frpcag.losses import LOSSES
 
 # Columns, starts of the rows, and entries of a sparse matrix.
 Lists = tuple[Tensor, Tensor, Tensor]
@@ -43,15 +45,15 @@ def gradient(Y: Tensor, n: int, L1: Lists | None, L2: Lists | None) -> Tensor:
     return V
 
 
-def advanced(X: Tensor, U_old: Tensor, Y: Tensor, V: Tensor, seen: Any, numbers: tuple) -> tuple[Tensor, ...]:
+def advanced(
+    X: Tensor, U_old: Tensor, Y: Tensor, V: Tensor, seen: Any, lam: float, prox: Callable, momentum: float
+) -> tuple[Tensor, ...]:
     """Do one step: return the next U and Y, and the sums of `StepScalars`, which stay on the device.
 
-    ``seen`` is None, or where ``X`` is observed; ``numbers`` are step size, the three of `shrinkage`, and momentum.
+    ``seen`` is None, or where ``X`` is observed; ``prox(Z, X)`` is that of the loss for the step.
     """
-    lam, keep, edge, limit, momentum = numbers
     Z = Y - lam * V
-    D = Z - X
-    U = torch.where(D.abs() <= edge, X + keep * D, Z - D.sign() * limit)
+    U = prox(Z, X)
     U = U if seen is None else torch.where(seen, U, Z)
     Y_next = U + momentum * (U - U_old)
     sums = ((Y_next - Y).square(), Y.square(), (Y - U) * (U - U_old))
@@ -117,10 +119,6 @@ def _sums_of_rows(X: Tensor, U: Tensor, V: Tensor, seen: Any, box: tuple, loss: 
         VR = torch.where(seen, VR, torch.minimum(V * below, V * above))
         reach = torch.where(seen, reach, torch.maximum(below.abs(), above.abs()))
         V, R = torch.where(seen, V, 0.0), torch.where(seen, R, 0.0)
-    R = R.abs()
-    if loss == "l2":
-        R = R.square()
-    elif loss == "huber":
-        R = torch.where(delta < R, R - delta / 2, R.square() / (2 * delta))
-    sums = (R.sum(), VU, VR.sum(), V.square().sum(), reach.sum(), U.abs().sum())
+    data, duals = LOSSES[loss].value(R.abs(), delta, torch), LOSSES[loss].dual(V, torch)
+    sums = (data.sum(), VU, VR.sum(), duals.sum(), reach.sum(), U.abs().sum())
     return torch.stack([*sums, V.abs().max(), top, U.abs().max()])

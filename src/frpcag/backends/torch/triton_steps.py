@@ -10,9 +10,9 @@ from torch import Tensor
 
 from frpcag.backends.base import power_of_two
 from frpcag.backends.torch import triton_kernels as kernels
-from frpcag.backends.torch.backend import TorchState, box
+from frpcag.backends.torch.backend import TRITON_LOSSES, TorchState, box
 from frpcag.linalg.torch_sparse import TorchCSR
-from frpcag.problem import LOSSES, shrinkage
+from frpcag.losses import LOSSES
 
 # L2 as a dense matrix on tensor cores: faster than its lists between these numbers of features (docs/decisions/gpu.md).
 _DENSE_FROM, _DENSE_TO = 257, 2048
@@ -62,7 +62,7 @@ def load(state: TorchState) -> None:
         "layouts": layouts,
         "exact": None,
     }
-    keep, edge, limit = shrinkage(problem, state.lam)
+    keep, edge, limit = LOSSES[problem.loss].numbers(state.lam, problem.huber_delta)
     step = state.lam / power_of_two(state.lam)
     _set(
         state, LAM=step, KEEP=keep, EDGE=edge, LIMIT=limit, LOW=lo, HIGH=hi, DELTA=problem.huber_delta, Y_SCALE=y_scale
@@ -275,7 +275,7 @@ def gap_sums(state: TorchState) -> list[float]:
         sums = torch.empty((9, grid[0] * grid[1]), dtype=torch.float64, device=state.X.device)
         kernels.gap_pass[grid](
             state.X, state.U, exact["G"], *exact["one"], b["control"], *b["box"], sums, start, stop, p,
-            LOSS=LOSSES.index(problem.loss), MISSING=problem.mask is not None, **b["has"], **shape,
+            LOSS=TRITON_LOSSES.index(problem.loss), MISSING=problem.mask is not None, **b["has"], **shape,
         )  # fmt: skip
         found.append(torch.cat([sums[:6].sum(dim=1), sums[6:].amax(dim=1)]))
     parts = torch.stack(found)
