@@ -23,7 +23,7 @@ from frpcag import FRPCAG, build_graph
 from frpcag.backends import select_backend
 from frpcag.backends.torch.backend import TensorProblem, TorchBackend
 from frpcag.engines.torch import fit_bytes, tensor_gamma
-from frpcag.graphs.torch.neighbors import approximate_neighbors, exact_neighbors
+from frpcag.graphs.index import Index
 from frpcag.problem import Certificate, Problem
 from frpcag.solvers.step_size import lipschitz
 
@@ -145,7 +145,7 @@ def measure_recall(n: int = 100_000) -> float:
     """Return the share of true neighbours among the approximate ones, on patches of every part of the video."""
     X = matrix("patches")
     X = X[torch.arange(0, len(X), len(X) // n, device="cuda")]
-    truth, found = exact_neighbors(X, 10), approximate_neighbors(X, 10, random_state=0)
+    truth, found = (Index(X, method=way, random_state=0).build(10) for way in ("exact", "approximate"))
     # Patches repeat: count by distance, not by index.
     near = found[1] <= truth[1][:, -1:] * (1 + 1e-6)
     return float(near.double().mean())

@@ -24,9 +24,9 @@ from reproduction.evaluate import clustering_error
 
 from cells import load
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
+from frpcag.graphs.index import Index
 from frpcag.graphs.metric import ELIGIBLE, find_metric
 from frpcag.graphs.metric_choice import prediction_errors
-from frpcag.graphs.neighbors import approximate_neighbors, exact_neighbors, query_neighbors
 
 K = 10
 CHECKED = 200
@@ -69,10 +69,10 @@ def cost(n_rows: int, kinds, rounds: int) -> list[dict]:
         for _ in range(rounds):
             for name in ELIGIBLE:
                 metric = find_metric(name, X)
-                spent, found = timed(lambda m=metric, X=X: approximate_neighbors(X, K, metric=m, random_state=0))
+                spent, found = timed(lambda m=metric, X=X: Index(X, m, method="approximate", random_state=0).build(K))
                 seconds[name].append(spent)
                 if name not in recalls:
-                    true = query_neighbors(X, X[rows], K + 1, metric=metric)[0]
+                    true = Index(X, metric, method="exact").query(X[rows], K + 1)[0]
                     true = [near[near != row][:K] for near, row in zip(true, rows, strict=True)]
                     shared = [len(set(a) & set(found[0][row])) / K for a, row in zip(true, rows, strict=True)]
                     recalls[name] = float(np.mean(shared))
@@ -99,7 +99,7 @@ def table(max_samples: int) -> list[dict]:
             errors = {metric.name: error for metric, error in prediction_errors(X).items()}
             shares = {}
             for metric in ELIGIBLE:
-                near = exact_neighbors(X, K, metric=find_metric(metric, X))[0]
+                near = Index(X, find_metric(metric, X), method="exact").build(K)[0]
                 shares[metric] = float(np.mean(y[near] == y[:, None]))
             chosen = min(errors, key=lambda metric: errors[metric])
             lines.append({"data": name, "kind": kind, "same_class": shares, "error": errors, "auto": chosen})

@@ -80,7 +80,7 @@ def test_a_cuda_tensor_stays_on_the_device_and_is_certified(missing):
 
 
 def test_many_rows_get_their_exact_neighbours_through_float16():
-    from frpcag.graphs.torch.neighbors import exact_neighbors
+    from support.neighbors import exact_neighbors
 
     X = torch.from_numpy(faces(20000, 50)).cuda()
     X[5000:5040] = X[5000]  # ties
@@ -93,7 +93,7 @@ def test_many_rows_get_their_exact_neighbours_through_float16():
 
 
 def test_inverted_lists_find_most_neighbours():
-    from frpcag.graphs.torch.neighbors import approximate_neighbors, exact_neighbors
+    from support.neighbors import approximate_neighbors, exact_neighbors
 
     X = torch.from_numpy(faces(30000, 30)).cuda()
     truth, found = exact_neighbors(X, 10), approximate_neighbors(X, 10, random_state=0)

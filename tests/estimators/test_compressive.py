@@ -120,16 +120,16 @@ def test_saving_prepares_nothing(tmp_path, monkeypatch):
 
 
 def test_lists_of_a_large_sample_find_what_brute_force_finds(monkeypatch):
-    from frpcag.graphs import anchors
+    from frpcag.graphs import index
     from frpcag.graphs.metric import METRICS
 
     rng = np.random.default_rng(0)
     X, rows = rng.normal(size=(1500, 8)), rng.normal(size=(300, 8))
     for metric in METRICS.values():
-        exact = anchors.Anchors(X, metric=metric).nearest(rows, 10)
+        exact = index.Index(X, metric, method="exact").query(rows, 10)
         with monkeypatch.context() as patch:
-            patch.setattr(anchors, "SMALL", 100)
-            found = anchors.Anchors(X, metric=metric, random_state=0).nearest(rows, 10)
+            patch.setattr(index, "LISTED", 100)
+            found = index.Index(X, metric, random_state=0).query(rows, 10)
         shared = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(exact[0], found[0], strict=True)])
         assert shared > 0.9
 

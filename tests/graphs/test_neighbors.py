@@ -11,12 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_info
 
-from frpcag.graphs.neighbors import (
-    approximate_neighbors,
-    choose_search,
-    exact_neighbors,
-    query_neighbors,
-)
+from frpcag.graphs.index import choose_search
+from support.neighbors import approximate_neighbors, exact_neighbors, query_neighbors
 
 
 def clusters(n, p, seed=0):

@@ -7,8 +7,8 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from frpcag import FRPCAG
 from frpcag.graphs import build_graph
-from frpcag.graphs.neighbors import approximate_neighbors, exact_neighbors, query_neighbors
 from support.engines import ENGINES, over, row_apart
+from support.neighbors import approximate_neighbors, exact_neighbors, query_neighbors
 
 
 def with_gaps(n, p, share, seed=0, dtype=np.float64):

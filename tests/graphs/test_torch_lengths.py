@@ -19,7 +19,7 @@ def test_lengths_are_those_of_the_differences(p, n_candidates, cut):
     ids[1, 0] = 0  # a row itself is no distance away
     differences = Z[ids].double() - Z[rows, None].double()
     expected = differences.norm(dim=2) if cut is None else differences.abs().clamp(max=cut).sum(dim=2)
-    found = candidate_lengths(Z.to(DEVICE), rows.to(DEVICE), ids.to(DEVICE), cut).cpu()
+    found = candidate_lengths(Z[rows].to(DEVICE), Z.to(DEVICE), ids.to(DEVICE), cut).cpu()
     assert found.dtype == torch.float64
     assert found[1, 0] == 0
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
@@ -27,4 +27,4 @@ def test_lengths_are_those_of_the_differences(p, n_candidates, cut):
 
 def test_nothing_to_measure_is_no_error():
     none = torch.empty((0, 3), dtype=torch.int64, device=DEVICE)
-    assert candidate_lengths(torch.ones((2, 2), device=DEVICE), none[:, 0], none).shape == (0, 3)
+    assert candidate_lengths(torch.ones((0, 2), device=DEVICE), torch.ones((2, 2), device=DEVICE), none).shape == (0, 3)

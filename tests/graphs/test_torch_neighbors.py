@@ -11,10 +11,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from frpcag.engines.gammas import scale_free_gamma  # noqa: E402
 from frpcag.engines.torch import tensor_gamma  # noqa: E402
 from frpcag.graphs import build_graph  # noqa: E402
-from frpcag.graphs import neighbors as host  # noqa: E402
 from frpcag.graphs.metric import METRICS, find_metric  # noqa: E402
-from frpcag.graphs.torch.neighbors import approximate_neighbors, exact_neighbors  # noqa: E402
 from frpcag.linalg.torch_sparse import TorchCSR  # noqa: E402
+from support.neighbors import approximate_neighbors, exact_neighbors  # noqa: E402
 
 
 def points(n=300, p=20, seed=0, missing=0.0):
@@ -50,7 +49,7 @@ def test_distances_follow_the_scale_of_the_data(scale):
 
 def test_missing_entries_are_left_out_of_distances_as_on_the_host():
     X = points(missing=0.4)
-    expected = host.exact_neighbors(X, 6)
+    expected = exact_neighbors(X, 6)
     indices, distances = exact_neighbors(torch.from_numpy(X), 6)
     assert_allclose(distances, expected[1], rtol=1e-5)
     assert (indices.numpy() == expected[0]).mean() > 0.99
@@ -62,7 +61,7 @@ def test_every_metric_finds_the_neighbours_of_the_host(name, missing):
     X = points(missing=missing)
     metric = find_metric(name, X)
     assert find_metric(name, torch.from_numpy(X)) == metric
-    expected = host.exact_neighbors(X, 6, metric=metric)
+    expected = exact_neighbors(X, 6, metric=metric)
     indices, distances = exact_neighbors(torch.from_numpy(X), 6, metric=metric)
     assert_allclose(distances, expected[1], rtol=1e-5)
     assert (indices.numpy() == expected[0]).mean() > 0.99
@@ -75,7 +74,7 @@ def test_inverted_lists_find_nine_of_ten_robust_neighbours(name, missing):
     X[np.random.default_rng(1).random(X.shape) < 0.05] = 20.0
     metric, tensor = find_metric(name, X), torch.from_numpy(X.astype(np.float32))
     found = approximate_neighbors(tensor, 8, metric=metric, random_state=0)[0].numpy()
-    exact = host.exact_neighbors(X, 8, metric=metric)[0]
+    exact = exact_neighbors(X, 8, metric=metric)[0]
     assert np.mean([len(set(a) & set(b)) / 8 for a, b in zip(found, exact, strict=True)]) >= 0.9
 
 

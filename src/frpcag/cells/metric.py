@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.graphs.index import approximate
 from frpcag.graphs.metric import CUT, ELIGIBLE, METRICS
 from frpcag.graphs.metric_choice import JUDGED_ROWS, JUDGES, median_error
-from frpcag.graphs.neighbors import brute_force, search_lists
 from frpcag.graphs.points import Points
+from frpcag.graphs.search import HostSearch
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
@@ -86,18 +87,16 @@ def all_neighbors(
     k = min(n_neighbors, n_points - (queries is None))
     cut = CUT * mean_size(X, observed)
     least = max(LEAST_COMMON * X.shape[1], 1)
-    approximate = queries is None and float(n) * n_points > EXACT_PAIRS
+    by_lists = queries is None and float(n) * n_points > EXACT_PAIRS
     found = {}
     with block_pool(n_jobs) as run:
         for name in metrics:
             metric = METRICS[name] if METRICS[name].bound is None else replace(METRICS[name], cut=cut)
-            near, options = replace(points, metric=metric), {"run": run, "least_common": least}
-            if approximate:
-                rng = np.random.RandomState(random_state)
-                indices, distances = search_lists(near, k, rng=rng, **options)
+            search = HostSearch(replace(points, metric=metric), run, least_common=least)
+            if by_lists:
+                indices, distances = approximate(search, k, np.random.RandomState(random_state))
             else:
-                own = np.arange(n) if queries is None else None
-                indices, distances = brute_force(asked, near, k, skip=own, **options)
+                indices, distances = search.exact(asked, k, skip=np.arange(n) if queries is None else None)
             scale = X.shape[1] ** (0.5 if metric.euclidean else 1.0)
             found[name] = Neighbors(indices, (distances / scale).astype(np.float32))
     return found
@@ -172,4 +171,4 @@ def _prepare(X: Array, observed: Array | None) -> Points:
     seen = None if observed is None or observed.all() else observed
     Z = np.ascontiguousarray(X, np.float32)
     Z = Z if seen is None else np.where(seen, Z, np.float32(0))
-    return Points(Z, 1.0, np.zeros(X.shape[1]), 1.0, seen)
+    return Points(Z, seen=seen)

@@ -12,10 +12,16 @@ import scipy.sparse as sp
 
 from frpcag.dask.partition import cut_cells, group_pieces, piece_links
 from frpcag.dask.tasks import Cluster, Here, Layout, add_up, deal, exchange, split_rows, tree_sum
-from frpcag.graphs.inverted_lists import TRAINING_POINTS_PER_LIST, TRAINING_STEPS, half_squared_norms, scored
-from frpcag.graphs.neighbors import N_PROBES
-from frpcag.graphs.points import FITTED, MAX_DIMENSION, principal_directions
-from frpcag.graphs.robust_candidates import frequencies
+from frpcag.graphs.inverted_lists import (
+    N_PROBES,
+    TRAINING_POINTS_PER_LIST,
+    TRAINING_STEPS,
+    cell_sums,
+    half_squared_norms,
+    moved,
+    scored,
+)
+from frpcag.graphs.sketch import FITTED, MAX_DIMENSION, frequencies, principal_directions
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
@@ -46,7 +52,7 @@ class View:
     basis : ndarray of shape (p, d) or None
         Principal directions, for many features.
     width : float or None
-        Of the map of `frpcag.graphs.robust_candidates`, in which rows are near that are so by a robust metric.
+        Of the map of `frpcag.graphs.sketch`, in which rows are near that are so by a robust metric.
     seed : int
         Of the map.
     """
@@ -127,7 +133,7 @@ def order_rows(
     n_blocks : int
         Blocks wanted; there are fewer when the rows fall into fewer cells.
     width : float, optional
-        Of the map of `frpcag.graphs.robust_candidates`, in which rows are then near that are so by a robust metric.
+        Of the map of `frpcag.graphs.sketch`, in which rows are then near that are so by a robust metric.
     lists : bool, default=False
         Whether cells are to serve the search as inverted lists, as many and as large as on one machine.
 
@@ -229,7 +235,7 @@ def _look(rows: Array, width: float | None, seed: int) -> View:
 
 
 def _mapped(chunk: Array, width: float, seed: int) -> Array:
-    """Return rows in the space of `frpcag.graphs.robust_candidates`, projected to a few directions at random."""
+    """Return rows in the space of `frpcag.graphs.sketch`, projected to a few directions at random."""
     n, p = chunk.shape
     rng = np.random.RandomState(seed % 2**32)
     waves = frequencies(p, width, rng)
@@ -275,18 +281,13 @@ def _first_centroids(parts: Sequence[Array], n_cells: int) -> Array:
 
 def _cell_sums(sample: Array, centroids: Array) -> tuple[Array, Array]:
     """Return the sums of the points nearest to every centroid, and their numbers."""
-    assigned, everyone = _nearest_cells(sample, centroids, 1)[:, 0], np.arange(len(sample))
-    ones = np.ones(len(sample), np.float32)
-    members = sp.csr_array((ones, (assigned, everyone)), (len(centroids), len(sample)))
-    return members @ sample, np.bincount(assigned, minlength=len(centroids))
+    with block_pool(1) as run:
+        return cell_sums(sample, centroids, run)
 
 
 def _means(parts: Sequence[tuple[Array, Array]], centroids: Array) -> Array:
-    """Return the centroids moved to the means of their points; one that no point is nearest to stays."""
-    sums, sizes = add_up(parts)
-    out, filled = centroids.copy(), sizes > 0
-    out[filled] = sums[filled] / sizes[filled, None].astype(np.float32)
-    return out
+    """Return the centroids moved to the means of their points."""
+    return moved(centroids, *add_up(parts))
 
 
 def _assign(chunk: Array, view: View, centroids: Array, n_near: int) -> Array:

@@ -20,7 +20,7 @@ from frpcag.dask.tasks import Layout, Maximum, tree_sum
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs import Graph
 from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric, mean_deviation, sampled_rows
-from frpcag.graphs.robust_candidates import map_width
+from frpcag.graphs.sketch import map_width
 
 Array = np.ndarray
 

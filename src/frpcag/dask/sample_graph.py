@@ -15,9 +15,9 @@ from frpcag.dask.cells import Cells, visitors
 from frpcag.dask.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
 from frpcag.dask.search import Options, chosen_search, find_neighbors
 from frpcag.dask.tasks import Layout, exchange, split_rows, tree_sum
+from frpcag.graphs.index import Index
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
-from frpcag.graphs.neighbors import query_neighbors
 from frpcag.graphs.weights import gaussian_weights
 
 Array = np.ndarray
@@ -294,7 +294,7 @@ def _concatenate(parts: Sequence[Array]) -> Array:
 def _nearest(X: Array, queries: Array, options: tuple[int, Metric]) -> Array:
     """Return the distances from each query to the nearest rows of the block."""
     k, metric = options
-    return query_neighbors(X, queries, min(k + 1, len(X)), metric=metric, n_jobs=1)[1]
+    return Index(X, metric, method="exact", n_jobs=1).query(queries, min(k + 1, len(X)))[1]
 
 
 def _nearest_of_all(nearest: Sequence[Array], k: int) -> Array:

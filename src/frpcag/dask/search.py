@@ -9,10 +9,11 @@ import numpy as np
 
 from frpcag.dask.cells import Cells
 from frpcag.dask.tasks import split_rows
-from frpcag.graphs.inverted_lists import half_squared_norms
+from frpcag.graphs.index import SMALL, Index, choose_search
+from frpcag.graphs.inverted_lists import N_PROBES, half_squared_norms
 from frpcag.graphs.metric import Metric
-from frpcag.graphs.neighbors import N_PROBES, SMALL, approximate_neighbors, choose_search, exact_neighbors
-from frpcag.graphs.points import rank_candidates
+from frpcag.graphs.points import Points
+from frpcag.graphs.search import rank
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
@@ -89,10 +90,9 @@ def _among_all(X: Array, guests: Any, start: int, options: Options) -> tuple[Any
     k = min(options.n_neighbors, n - 1)
     if k < 1:
         indices, distances = np.zeros((n, 0), np.int64), np.zeros((n, 0))
-    elif options.search == "exact":
-        indices, distances = exact_neighbors(points, k, metric=metric, n_jobs=1)
     else:
-        indices, distances = approximate_neighbors(points, k, metric=metric, random_state=seed, n_jobs=1)
+        index = Index(points, metric, method=options.search, random_state=seed, n_jobs=1)
+        indices, distances = index.build(k)
     indices = positions[indices]
     # float32: the search is no more accurate, and the lists travel.
     distances = distances.astype(np.float32)
@@ -157,7 +157,7 @@ class BlockLists:
                     some = slice(first, min(first + _RANKED, rows.stop))
                     known = candidates[first - start : some.stop - start]
                     own = None if skip is None else skip[some]
-                    found, distances[some] = rank_candidates(Z[some], self._Z, known, k, skip=own)
+                    found, distances[some] = rank(Points(Z[some]), Points(self._Z), known, k, skip=own)
                     indices[some] = np.where(np.isinf(distances[some]), -1, found)
         return indices, distances
 

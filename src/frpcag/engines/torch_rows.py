@@ -19,7 +19,8 @@ from frpcag.backends.torch.operations import scaled
 from frpcag.backends.torch.robust_rows import Training, repeat_rates
 from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
 from frpcag.engines.torch import to_device, to_host
-from frpcag.graphs.torch.anchors import TensorAnchors, TensorLinks
+from frpcag.graphs.index import Index
+from frpcag.graphs.links import Links
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.losses import LOSSES
 from frpcag.runtime.arrays import is_tensor
@@ -64,12 +65,12 @@ class TensorRows:
         self.embedding, self.level = put(model.embedding_), put(known.level)
         training = known.training
         self.training = Training(self.X, training.tol, put(training.common), put(training.rates))
-        self.near = TensorAnchors(self.solved(self.X), metric=known.metric)
+        self.near = Index(self.solved(self.X), known.metric)
         self.clean_rows = put(known.solved(host.U))
         self.terms, self.gamma1, self.links, self.L2 = host.terms, model.gamma1_, None, None
         if model.sample_graph_ is not None and model.gamma1_ > 0:
-            self.links = TensorLinks(model.sample_graph_, device)
-            self.anchors = TensorAnchors(self.clean_rows, metric=host.metric_of_clean_rows)
+            self.links = Links(model.sample_graph_)
+            self.index = Index(self.clean_rows, host.metric_of_clean_rows)
         if self.terms.L2 is not None:
             self.L2 = scaled(TorchCSR.of(self.terms.L2, device), 1.0)
 
@@ -94,7 +95,7 @@ class TensorRows:
     def _look(self, rows: Tensor, eps: float) -> tuple[Tensor, ...]:
         """Return rows, predictions and probabilities, the nearest training row of each and whether it is the same."""
         solved = self.solved(rows)
-        indices, distances = self.near.nearest(solved, self.n_neighbors)
+        indices, distances = self.near.query(solved, self.n_neighbors)
         weights = torch.exp(-torch.square(distances / distances.mean(dim=1, keepdim=True).clamp(min=1e-300)))
         weights = (weights / weights.sum(dim=1, keepdim=True)).float()
         seen = ~torch.isnan(solved)
@@ -124,8 +125,8 @@ class TensorRows:
         pull = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
         middle = torch.where(torch.isnan(solved), repaired, solved)
         if self.links is not None:
-            indices, distances = self.anchors.nearest(repaired, self.n_neighbors)
-            diagonal, weights = self.links.of(indices, distances)
+            indices, distances = self.index.query(repaired, self.n_neighbors)
+            diagonal, weights = self.links.of(indices, distances, joined=True)
             pull = self.gamma1 * diagonal
             middle = torch.einsum("mk,mkp->mp", weights, self.clean_rows[indices].double()) / diagonal[:, None]
         given = repaired if np.isinf(LOSSES[self.terms.loss].STEEPEST) else solved

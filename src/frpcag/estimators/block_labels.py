@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from frpcag.cells import Overwriting, find_overwriting, judged_rows
-from frpcag.graphs.anchors import Anchors
-from frpcag.graphs.metric import EUCLIDEAN
+from frpcag.graphs.index import Index
 from frpcag.labels import unit_rows
 from frpcag.linalg.factorize import gram_svd
 
@@ -88,16 +87,18 @@ def carried(dx: Any, low_rank: Any, space: Space, anchors: Array, labels: Array)
 
     import dask
 
+    index = Index(anchors, random_state=0, n_jobs=1)
+    index.query(anchors[:1], 1)  # its lists are trained here, once
     # One task holds them, so that they travel to a worker once.
-    search = dask.delayed(Anchors(anchors, metric=EUCLIDEAN, random_state=0, n_jobs=1))
+    search = dask.delayed(index)
     blocks = da.map_blocks(
         _nearest_labels, dx, low_rank, space=space, search=search, labels=labels, dtype=np.int64, drop_axis=1
     )
     return np.asarray(blocks.compute())
 
 
-def _nearest_labels(X: Array, U: Array, space: Space, search: Anchors, labels: Array) -> Array:
-    return labels[search.nearest(space.points(X, U), 1)[0][:, 0]]
+def _nearest_labels(X: Array, U: Array, space: Space, search: Index, labels: Array) -> Array:
+    return labels[search.query(space.points(X, U), 1)[0][:, 0]]
 
 
 def _applied(rows: Array, rule: Overwriting) -> Array:

@@ -20,9 +20,9 @@ from frpcag.graphs.checks import (
     transformer_edges,
 )
 from frpcag.graphs.graph import Graph, weighted_graph
+from frpcag.graphs.index import Index
 from frpcag.graphs.laplacian import check_laplacian
 from frpcag.graphs.metric import check_metric, find_metric
-from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.weights import edges_to_matrix, gaussian_weights, mean_length, symmetrize_weights
 from frpcag.runtime.arrays import is_tensor
 
@@ -201,13 +201,8 @@ def _knn_graph(X: Any, options: GraphOptions, method: str) -> Graph:
     check_n_neighbors(options.n_neighbors, X.shape[options.axis], axis=options.axis)
     points = check_points(_oriented(X, options.axis), argument=options.argument)
     metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
-    method, k = choose_search(*points.shape, method=method, metric=metric), int(options.n_neighbors)
-    known: dict[str, Any] = {"metric": metric, "n_jobs": options.n_jobs}
-    if method == "exact":
-        found = exact_neighbors(points, k, **known)
-    else:
-        found = approximate_neighbors(points, k, random_state=options.random_state, **known)
-    return neighbor_graph(*found, options, method, metric=metric.name)
+    index = Index(points, metric, method=method, random_state=options.random_state, n_jobs=options.n_jobs)
+    return neighbor_graph(*index.build(int(options.n_neighbors)), options, index.method, metric=metric.name)
 
 
 def neighbor_graph(

@@ -13,8 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-# Rows per block of queries; a constant, since a matrix product may depend on its size in the last bit.
-BLOCK = 8192
+from frpcag.graphs.points import Points
+from frpcag.graphs.sketch import Sketch
+
+# Rows per block of queries, and of rows that are sketched; constants, since a matrix product may depend on its size in
+# the last bit.
+BLOCK, _SKETCHED = 8192, 1024
+
+# Lists a point looks at, of 2 sqrt(n). Of the 10 nearest neighbours this finds 99 % on MNIST, 92 % on word
+# vectors.
+N_PROBES = 24
 
 TRAINING_POINTS_PER_LIST = 32
 TRAINING_STEPS = 10
@@ -74,63 +82,85 @@ def train_centroids(
 ) -> NDArray[np.float32]:
     """Return centroids of shape (n_lists, d) by k-means on a sample of the points, ``O(n_lists^2 d)``."""
     sample = np.ascontiguousarray(Z[rng.permutation(len(Z))[: TRAINING_POINTS_PER_LIST * n_lists]])
-    columns = np.arange(len(sample))
     centroids = sample[:n_lists].copy()
     for _ in range(TRAINING_STEPS):
-        assigned = _assign(sample, centroids, run)
-        members = sp.csr_array((np.ones_like(columns, np.float32), (assigned, columns)), (n_lists, len(sample)))
-        sizes = np.bincount(assigned, minlength=n_lists)
-        # A centroid nobody is nearest to (a duplicate of another) stays where it is: its list is empty.
-        filled = sizes > 0
-        centroids[filled] = (members @ sample)[filled] / sizes[filled, None].astype(np.float32)
+        centroids = moved(centroids, *cell_sums(sample, centroids, run))
     return centroids
 
 
+def cell_sums(
+    sample: NDArray[np.float32], centroids: NDArray[np.float32], run: Callable
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the sums of the points nearest to every centroid, and their numbers."""
+    assigned, columns = _assign(sample, centroids, run), np.arange(len(sample))
+    members = sp.csr_array((np.ones(len(sample), np.float32), (assigned, columns)), (len(centroids), len(sample)))
+    return members @ sample, np.bincount(assigned, minlength=len(centroids))
+
+
+def moved(centroids: NDArray[np.float32], sums: NDArray[np.float32], sizes: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the centroids at the means of their points; one that no point is nearest to stays: its list is empty."""
+    out, filled = centroids.copy(), sizes > 0
+    out[filled] = sums[filled] / sizes[filled, None].astype(np.float32)
+    return out
+
+
 class InvertedLists:
-    """Points sorted by their nearest centroid.
+    """Points, sketched, sorted by their nearest centroid.
 
     Parameters
     ----------
-    Z : ndarray of shape (n, d)
-    centroids : ndarray of shape (n_lists, d)
+    points : Points
+    rng : RandomState
+        For the samples that sketch and centroids are fitted on.
     run : callable
         What `block_pool` gives.
     """
 
-    def __init__(self, Z: NDArray[np.float32], centroids: NDArray[np.float32], *, run: Callable) -> None:
+    def __init__(self, points: Points, *, rng: np.random.RandomState, run: Callable) -> None:
+        self.sketch, n = Sketch(points, rng), len(points.Z)
+        Z = points.Z
+        if not self.sketch.is_identity:
+            blocks = [slice(start, start + _SKETCHED) for start in range(0, n, _SKETCHED)]
+            Z = np.concatenate(run(lambda rows: self.sketch(points.take(rows)), blocks))
+        centroids = train_centroids(Z, int(2 * np.sqrt(n)), rng=rng, run=run)
         assigned = _assign(Z, centroids, run)
         self._order = np.argsort(assigned, kind="stable")
         self._starts, self._centroids = _split_long_lists(np.bincount(assigned, minlength=len(centroids)), centroids)
         self._centroid_half_squares = half_squared_norms(self._centroids)
         # The half squares as one more column: against queries (-q, 1) the matrix product is the score itself.
-        self._points = np.empty((len(Z), Z.shape[1] + 1), np.float32)
+        self._points = np.empty((n, Z.shape[1] + 1), np.float32)
         self._points[:, :-1] = Z[self._order]
         self._points[:, -1] = half_squared_norms(self._points[:, :-1])
 
-    def search(self, n_candidates: int, *, n_probes: int, run: Callable) -> NDArray[np.int64]:
-        """Return for every point candidates from the ``n_probes`` lists nearest to it.
+    def search(self, n_candidates: int, *, run: Callable) -> NDArray[np.int64]:
+        """Return for every point candidates from the `N_PROBES` lists nearest to it.
 
         Returns
         -------
         candidates : ndarray of shape (n, n_candidates)
             In no order, the point itself among them as a rule; -1 where the lists held too few.
         """
-        candidates = np.empty((len(self._points), n_candidates), np.int64)
+        candidates = np.empty((len(self._points), min(len(self._points), n_candidates)), np.int64)
 
         def search_block(block: slice) -> None:
-            found = self._search_block(self._points[block, :-1], n_candidates, n_probes)
+            found = self._search_block(self._points[block, :-1], candidates.shape[1])
             candidates[self._order[block]] = np.where(found < 0, -1, self._order[found])
 
         run(search_block, _blocks(len(self._points)))
         return candidates
 
-    def query(self, rows: NDArray[np.float32], n_candidates: int, *, n_probes: int) -> NDArray[np.int64]:
-        """Return candidates for other rows, as `search` does for the points themselves."""
-        found = self._search_block(rows, n_candidates, n_probes)
-        return np.where(found < 0, -1, self._order[found])
+    def query(self, queries: Points, n_candidates: int, *, run: Callable) -> NDArray[np.int64]:
+        """Return candidates for other points, as `search` does for the points themselves."""
 
-    def _search_block(self, points: NDArray[np.float32], n_candidates: int, n_probes: int) -> NDArray[np.int64]:
-        n_probes = min(n_probes, len(self._centroids))
+        def search_block(rows: slice) -> NDArray[np.int64]:
+            found = self._search_block(self.sketch(queries.take(rows)), min(len(self._points), n_candidates))
+            return np.where(found < 0, -1, self._order[found])
+
+        starts = range(0, len(queries.Z), _SKETCHED)
+        return np.concatenate(run(search_block, [slice(start, start + _SKETCHED) for start in starts]))
+
+    def _search_block(self, points: NDArray[np.float32], n_candidates: int) -> NDArray[np.int64]:
+        n_probes = min(N_PROBES, len(self._centroids))
         probes = nearest(points, self._centroids, self._centroid_half_squares, n_probes)
         # From "the lists of each query" to "the queries of each list".
         asking = np.argsort(probes, axis=None, kind="stable") // n_probes

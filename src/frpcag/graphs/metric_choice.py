@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frpcag.graphs.metric import ELIGIBLE, METRICS, Metric
-from frpcag.graphs.neighbors import brute_force
 from frpcag.graphs.points import prepare_points
+from frpcag.graphs.search import HostSearch
 from frpcag.runtime.threads import block_pool
 
 # Rows whose entries are predicted, and neighbours that predict them.
@@ -49,7 +49,7 @@ def prediction_errors(sample: NDArray, *, n_jobs: int | None = None) -> dict[Met
         for metric in metrics:
             mapped = points if metric.rows is None else prepare_points(sample, run, metric=metric)
             under = replace(mapped, metric=metric)
-            found[metric] = brute_force(under.take(rows), under, k, run=run, skip=rows)[0]
+            found[metric] = HostSearch(under, run).exact(under.take(rows), k, skip=rows)[0]
     observed = np.ones(points.Z.shape, bool) if points.seen is None else points.seen
     return {metric: points.unit * median_error(points.Z, observed, rows, near) for metric, near in found.items()}
 
@@ -65,7 +65,7 @@ def median_error(X: NDArray, observed: NDArray, rows: NDArray, neighbors: NDArra
     neighbors : ndarray of shape (m, k)
         Of these rows.
     """
-    from frpcag.graphs.robust_kernels import neighbor_medians
+    from frpcag.graphs.kernels import neighbor_medians
 
     middle = np.empty((len(rows), X.shape[1]), X.dtype)
     neighbor_medians(X, observed, neighbors, middle)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
-import faiss
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from frpcag.graphs.metric import EUCLIDEAN, Metric
-
-# Points with more features than this are searched in the space of their first principal components, as many
-# as hold 90 % of the variance but never more than this. A matrix product of fewer columns than 100 is hardly
-# faster.
-MAX_DIMENSION = 128
-# Points that the components are fitted on.
-FITTED = 2000
 
 
 @dataclass(frozen=True)
@@ -26,14 +19,20 @@ class Points:
     """Points in units of their own: ``Z = (X / largest - mean) / spread``, with ``spread`` a power of two.
 
     Missing entries (NaN in ``X``) are 0, the mean, in ``Z`` and False in ``seen``; without any, ``seen`` is None.
+    Arrays, or tensors of one device.
     """
 
-    Z: NDArray[np.float32]  # (n, p), C order
-    largest: float
-    mean: NDArray[np.float64]
-    spread: float
-    seen: NDArray[np.bool_] | None = None
+    Z: Any  # (n, p), float32, C order
+    largest: float = 1.0
+    mean: Any = 0.0
+    spread: float = 1.0
+    seen: Any = None
     metric: Metric = EUCLIDEAN
+
+    @property
+    def xp(self) -> Any:
+        """The library of the arrays: NumPy or PyTorch."""
+        return np if isinstance(self.Z, np.ndarray) else sys.modules["torch"]
 
     @property
     def cut(self) -> float:
@@ -45,15 +44,25 @@ class Points:
         """Length in ``X`` of a distance of 1 in ``Z``."""
         return self.largest * self.spread
 
-    def take(self, rows: NDArray[np.int64]) -> Points:
+    def take(self, rows: Any) -> Points:
         """Return some of the points."""
         return replace(self, Z=self.Z[rows], seen=None if self.seen is None else self.seen[rows])
 
-    def lengths(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    def on_host(self) -> Points:
+        """Return the points as arrays."""
+        if self.xp is np:
+            return self
+        return replace(self, Z=self.Z.cpu().numpy(), seen=None if self.seen is None else self.seen.cpu().numpy())
+
+    def put(self, array: Any) -> Any:
+        """Return an array where the points are."""
+        return array if self.xp is np else self.xp.as_tensor(array, device=self.Z.device)
+
+    def lengths(self, distances: Any) -> Any:
         """Return distances in ``Z`` as lengths in ``X``; infinite ones stay so, others must be finite in ``X`` too."""
         with np.errstate(over="ignore"):
             lengths = distances * self.unit
-        if (np.isinf(lengths) & np.isfinite(distances)).any():
+        if ((lengths == np.inf) & (distances < np.inf)).any():
             raise ValueError(
                 f"X reaches {self.largest:.3g}; distances of such points leave the range of float64; divide X by a "
                 "constant."
@@ -91,12 +100,12 @@ def prepare_points(X: NDArray | sp.csr_array, run: Callable, *, metric: Metric =
     add = np.sum if seen is None else np.nansum
     mean = np.sum(run(lambda block: add(_read(X, block, metric) / largest, axis=0), blocks), axis=0)
     mean /= n if seen is None else np.maximum(seen.sum(axis=0), 1)
-    Z = _centred(X, largest, mean, run, complete=seen is None, metric=metric)
-    extent = max(run(lambda block: _largest(Z, block), blocks))
+    points = _centred(X, Points(None, largest, mean, 1.0, seen, metric), run)
+    Z, extent = points.Z, max(run(lambda block: _largest(points.Z, block), blocks))
     spread = 2.0 ** np.floor(np.log2(extent)) if extent > 0 else 1.0
     if spread != 1:  # a power of two scales float32 without rounding
         run(lambda block: np.multiply(Z[block], np.float32(1 / spread), out=Z[block]), blocks)
-    return Points(Z, largest, mean, spread, seen, metric)
+    return replace(points, spread=spread)
 
 
 def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable) -> Points:
@@ -104,36 +113,26 @@ def prepare_queries(rows: NDArray | sp.csr_array, points: Points, run: Callable)
 
     Entries beyond 1e12 count as 1e12: float32 does not hold the squares of much larger ones.
     """
-    seen = _observed(rows)
-    limit = 1e12 * points.spread
-    Z = _centred(rows, points.largest, points.mean, run, complete=seen is None, metric=points.metric, limit=limit)
-    Z /= np.float32(points.spread)
-    return replace(points, Z=Z, seen=seen)
+    queries = _centred(rows, replace(points, seen=_observed(rows)), run, limit=1e12 * points.spread)
+    queries.Z[:] /= np.float32(points.spread)
+    return queries
 
 
-def _centred(
-    X: NDArray | sp.csr_array,
-    largest: float,
-    mean: NDArray,
-    run: Callable,
-    *,
-    complete: bool,
-    metric: Metric,
-    limit: float = np.inf,
-) -> NDArray[np.float32]:
+def _centred(X: NDArray | sp.csr_array, units: Points, run: Callable, *, limit: float = np.inf) -> Points:
+    """Return rows in the units of other points, but for their ``spread``."""
     Z = np.empty(X.shape, np.float32)
 
     def fill(block: slice) -> None:
-        rows = _read(X, block, metric)
+        rows = _read(X, block, units.metric)
         with np.errstate(over="ignore"):
-            rows /= largest
-        rows -= mean
+            rows /= units.largest
+        rows -= units.mean
         if np.isfinite(limit):
             np.clip(rows, -limit, limit, out=rows)
-        Z[block] = rows if complete else np.nan_to_num(rows, copy=False, nan=0.0)
+        Z[block] = rows if units.seen is None else np.nan_to_num(rows, copy=False, nan=0.0)
 
     run(fill, _blocks(X))
-    return Z
+    return replace(units, Z=Z)
 
 
 def _largest(X: NDArray | sp.csr_array, block: slice, metric: Metric = EUCLIDEAN) -> float:
@@ -163,77 +162,3 @@ def _read(X: NDArray | sp.csr_array, block: slice, metric: Metric) -> NDArray[np
     rows = sp.csr_array(X[block]).toarray() if sp.issparse(X) else X[block]
     rows = rows.astype(np.float64, order="C")
     return rows if metric.rows is None else metric.rows(rows, np)
-
-
-def rank_candidates(
-    queries: NDArray[np.float32],
-    Z: NDArray[np.float32],
-    candidates: NDArray[np.int64],
-    n_neighbors: int,
-    *,
-    skip: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the nearest candidates of each query, by true distance, then by index.
-
-    The searches rank by ``|z|^2 / 2 - <q, z>``, which cancels in float32 when two points are near each other;
-    here the differences themselves are squared and summed.
-
-    Parameters
-    ----------
-    queries : ndarray of shape (m, p)
-    Z : ndarray of shape (n, p)
-    candidates : ndarray of shape (m, n_candidates)
-        Indices without repetition in a row; -1 where there is none.
-    n_neighbors : int
-        At most ``n_candidates``.
-    skip : ndarray of shape (m,), optional
-        The index of each query in ``Z``. A point is not its own neighbour, and only its index tells it from a
-        duplicate, which has distance 0 too.
-
-    Returns
-    -------
-    indices : ndarray of shape (m, n_neighbors)
-    distances : ndarray of shape (m, n_neighbors)
-        Euclidean, ascending; infinite where a row had too few candidates.
-    """
-    absent = candidates < 0
-    if skip is not None:
-        absent |= candidates == skip[:, None]
-    ids = np.ascontiguousarray(np.where(absent, 0, candidates))
-    queries = np.ascontiguousarray(queries)
-    squares = np.empty(ids.shape, np.float32)
-    faiss.fvec_L2sqr_by_idx(  # type: ignore[attr-defined]
-        faiss.swig_ptr(squares),
-        faiss.swig_ptr(queries),
-        faiss.swig_ptr(Z),
-        faiss.swig_ptr(ids),
-        Z.shape[1],
-        *ids.shape,
-    )
-    squares[absent] = np.inf
-    order = np.lexsort((ids, squares), axis=1)[:, :n_neighbors]
-    distances = np.sqrt(np.take_along_axis(squares, order, axis=1).astype(np.float64))
-    return np.take_along_axis(ids, order, axis=1), distances
-
-
-def reduce_dimension(Z: NDArray[np.float32], *, rng: np.random.RandomState, run: Callable) -> NDArray[np.float32]:
-    """Return the first principal components of centred points, fitted on a sample; narrow ``Z`` as it is."""
-    n, p = Z.shape
-    if p <= MAX_DIMENSION:
-        return Z
-    basis = principal_directions(Z[rng.permutation(n)[:FITTED]])
-    return np.concatenate(run(lambda rows: Z[rows] @ basis, [slice(start, start + 512) for start in range(0, n, 512)]))
-
-
-def principal_directions(sample: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the directions that hold 90 % of the variance of centred points, as columns, at most `MAX_DIMENSION`."""
-    wide = sample.shape[1] > len(sample)
-    gram = sample @ sample.T if wide else sample.T @ sample  # the smaller of the two
-    most = min(MAX_DIMENSION, len(gram))
-    variance, vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))
-    share = np.cumsum(variance[::-1]) / max(float(np.trace(gram)), np.finfo(np.float32).tiny)
-    d = min(most, 1 + int(np.searchsorted(share, 0.9)))
-    basis = np.ascontiguousarray(vectors[:, ::-1][:, :d])
-    if wide:
-        basis = sample.T @ (basis / np.sqrt(np.maximum(variance[::-1][:d], np.finfo(np.float32).tiny)))
-    return basis

@@ -9,8 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
 from frpcag.graphs import Graph
+from frpcag.graphs.index import Index
 from frpcag.graphs.metric import find_metric
-from frpcag.graphs.neighbors import query_neighbors
 
 Array = np.ndarray
 
@@ -131,7 +131,7 @@ def neighbor_recall(
         raise ValueError(f"n_neighbors={n_neighbors} must lie between 1 and {n - 1}, one less than there are nodes.")
     nodes = check_random_state(random_state).permutation(n)[:n_sample]
     metric = find_metric(graph.metric or "euclidean", points)
-    idx, _ = query_neighbors(points, points[nodes], n_neighbors + 1, metric=metric, n_jobs=n_jobs)
+    idx, _ = Index(points, metric, method="exact", n_jobs=n_jobs).query(points[nodes], n_neighbors + 1)
     found = 0
     for node, near in zip(nodes, idx, strict=True):
         # The node itself is among its neighbours, unless more than n_neighbors copies of it are.

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from frpcag.graphs.neighbors import approximate_neighbors, choose_search, exact_neighbors
+from frpcag.graphs.index import Index
 
 Array = np.ndarray
 
@@ -76,12 +76,8 @@ def cloud_of(
     points: Array, *, n_neighbors: int = N_NEIGHBORS, random_state: Any = None, n_jobs: int | None = None
 ) -> Cloud:
     """Return points with their nearest neighbours; at most ``n - 1`` of them."""
-    n, d = points.shape
-    k = min(n_neighbors, n - 1)
-    if choose_search(n, d) == "exact":
-        indices, distances = exact_neighbors(points, k, n_jobs=n_jobs)
-    else:
-        indices, distances = approximate_neighbors(points, k, random_state=random_state, n_jobs=n_jobs)
+    index = Index(points, random_state=random_state, n_jobs=n_jobs)
+    indices, distances = index.build(min(n_neighbors, len(points) - 1))
     finite = np.isfinite(distances)
     if not finite.all():  # points with missing entries that share none with some others
         distances = np.where(finite, distances, distances[finite].max(initial=0.0))

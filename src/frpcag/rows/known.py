@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.anchors import Anchors
+from frpcag.graphs.index import Index
 from frpcag.graphs.metric import Metric, find_metric
 from frpcag.solvers.rows import FARTHEST, CellModel, Repeats, coarser_eps, explain_rows, repeat_rates, same_cells
 
@@ -87,7 +87,7 @@ class KnownRows:
         self.metric: Metric = find_metric("truncated" if metric == "euclidean" else metric, solved, n_jobs=n_jobs)
         self.n_neighbors = min(n_neighbors, len(X))
         self.near_share = 0.0
-        self._anchors = Anchors(solved, metric=self.metric, random_state=0, n_jobs=n_jobs)
+        self._index = Index(solved, self.metric, random_state=0, n_jobs=n_jobs)
         step = -(-len(X) // _SOME)
         off = np.abs(solved[::step] - clean[::step])
         right = np.where(off > _STANDS_OUT * off.mean(dtype=np.float64), clean[::step], solved[::step])
@@ -221,7 +221,7 @@ class KnownRows:
     def _near(self, solved: Array, *, skip_first: bool = False) -> tuple[Array, Array]:
         """Return the training rows near each row and their weights, sum one."""
         k = min(self.n_neighbors + skip_first, len(self.X))
-        indices, distances = (part[:, k - self.n_neighbors :] for part in self._anchors.nearest(solved, k))
+        indices, distances = (part[:, k - self.n_neighbors :] for part in self._index.query(solved, k))
         width = np.maximum(distances.mean(axis=1, keepdims=True), 1e-300)
         weights = np.exp(-np.square(distances / width))
         return indices, (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.graphs import Graph
-from frpcag.graphs.anchors import Anchors, Links
+from frpcag.graphs.index import Index
+from frpcag.graphs.links import Links
 from frpcag.graphs.metric import Metric
 from frpcag.runtime.threads import block_pool
 from frpcag.solvers.linked_rows import RowTerms, solve_linked
@@ -55,12 +56,14 @@ class LinkedRows:
     ) -> None:  # fmt: skip
         self.points, self.U, self.n_jobs = points, U, n_jobs
         self.graph, self.gamma1, self.terms, self.joined = graph, gamma1, terms, joined
-        self.anchors = Anchors(points, metric=metric, random_state=0, n_jobs=n_jobs)
+        self.index = Index(points, metric, random_state=0, n_jobs=n_jobs)
         self._links = Links(graph)
 
     def links(self, indices: Array, distances: Array) -> tuple[Array, sp.csr_array]:
         """Return the entries of rows on the Laplacian's diagonal, and their edges."""
-        diagonal, edges = self._links.of(indices, distances, joined=self.joined)
+        diagonal, weights = self._links.of(indices, distances, joined=self.joined)
+        m, k = indices.shape
+        edges = sp.csr_array((weights.ravel(), indices.ravel(), np.arange(0, m * k + 1, k)), shape=(m, len(self.U)))
         return np.maximum(diagonal, np.finfo(np.float64).tiny), edges
 
     def place(self, rows: Array, indices: Array, distances: Array) -> Array:

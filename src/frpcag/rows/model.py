@@ -126,7 +126,7 @@ class RowModel:
 
     def near(self, rows: Array) -> Near:
         """Return the fitted rows nearest to each of some others, which are centred and scaled."""
-        indices, distances = self.carried.anchors.nearest(rows, self.n_neighbors)
+        indices, distances = self.carried.index.query(rows, self.n_neighbors)
         first, level = indices[:, 0], self.center / self.scale
         points, U = self.carried.points, self.carried.U
         same = same_cells(rows, points[first], U[first], coarser_eps(rows.dtype, points.dtype), level=level)
@@ -155,7 +155,7 @@ class RowModel:
         # A squared loss has no bound to what a wrong cell pulls.
         given = repaired if np.isinf(LOSSES[model.loss].STEEPEST) else seen.rows
         if model.sample_graph_ is not None and model.gamma1_ > 0:
-            clean = self.placed.place(given, *self.placed.anchors.nearest(repaired, self.n_neighbors))
+            clean = self.placed.place(given, *self.placed.index.query(repaired, self.n_neighbors))
         else:
             middle = np.where(np.isnan(seen.rows), repaired, seen.rows)
             clean = solve_linked(given, self.terms, pull=np.zeros(len(rows)), middle=middle, n_jobs=model.n_jobs)

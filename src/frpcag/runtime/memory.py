@@ -32,7 +32,7 @@ _SEARCH_ROWS, _PAIR_BYTES, _ENTRY_BYTES, _EXACT_NODES = 512, 22, 8, 20_000
 _LABEL_BYTES = 170
 # A Dask worker: Python and its libraries, and copies of a block that the neighbour search makes.
 _PYTHON, _SEARCH_COPIES = 350 * 10**6, 5
-# Copies of a row in the search at most: one for each list it looks at (frpcag.graphs.neighbors.N_PROBES), and its own.
+# Copies of a row in the search at most: one for each list it looks at (`frpcag.graphs.inverted_lists`), its own.
 _MOST_COPIES = 25
 # Less than this is not looked at: reading the state of the machine takes longer than small fits do.
 LEAST = 128 * 2**20

@@ -12,9 +12,9 @@ from torch import Tensor
 from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.graphs.checks import check_graph_size, check_n_neighbors
 from frpcag.graphs.graph import Graph
+from frpcag.graphs.index import Index
 from frpcag.graphs.laplacian import check_laplacian, diagonal_entries, edge_entries, null_vector
 from frpcag.graphs.metric import find_metric
-from frpcag.graphs.torch.neighbors import approximate_neighbors, choose_search, exact_neighbors
 from frpcag.graphs.weights import WEIGHT_FLOOR
 from frpcag.linalg.torch_sparse import TorchCSR
 
@@ -86,7 +86,7 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
     """
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s) but must have 2 (samples, features); reshape it.")
-    n_nodes, p = X.shape[options.axis], X.shape[1 - options.axis]
+    n_nodes = X.shape[options.axis]
     if isinstance(method, TensorGraph):
         check_graph_size(method, n_nodes, axis=options.axis, argument=options.argument)
         return method
@@ -96,12 +96,8 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
     check_n_neighbors(options.n_neighbors, n_nodes, axis=options.axis)
     points = X if options.axis == 0 else X.T.contiguous()
     metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
-    method = choose_search(n_nodes, p, X.device, method=method, metric=metric)
-    if method == "exact":
-        indices, distances = exact_neighbors(points, int(options.n_neighbors), metric=metric)
-    else:
-        seeded = {"metric": metric, "random_state": options.random_state}
-        indices, distances = approximate_neighbors(points, options.n_neighbors, **seeded)
+    index = Index(points, metric, method=method, random_state=options.random_state)
+    indices, distances = index.build(int(options.n_neighbors))
     # A row of the list for each edge: points that share no observed entry have none.
     nodes, column = torch.isfinite(distances).nonzero(as_tuple=True)
     ends, distances = indices[nodes, column], distances[nodes, column]
@@ -113,7 +109,7 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
         weights = (-(distances / sigma).square()).exp().clamp(min=WEIGHT_FLOOR) if sigma else torch.ones_like(distances)
     A = _symmetric(nodes, ends, weights, n_nodes)
     normalized = check_laplacian(options.laplacian)
-    return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, method, normalized, metric.name)
+    return TensorGraph(A, _laplacian(A, normalized=normalized), sigma, index.method, normalized, metric.name)
 
 
 def _symmetric(nodes: Tensor, ends: Tensor, weights: Tensor, n: int) -> TorchCSR:
