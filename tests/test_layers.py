@@ -25,12 +25,15 @@ ALLOWED = {
     "engines": {"data", "losses", "graphs", "problem", "solvers", "backends", "linalg"},
     # Whoever has row blocks asks `frpcag.engines.base`, which imports this room when it is needed.
     "dask": {"data", "losses", "graphs", "problem", "backends", "linalg", "engines"},
+    "pipeline": {"data", "graphs", "problem", "engines", "solvers"},
     "insight": {"graphs", "problem"},
     "labels": {"graphs", "linalg"},
     "cells": {"graphs", "problem", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "rows": {"losses", "graphs", "solvers"},
-    "estimators": {"data", "graphs", "solvers", "linalg", "engines", "rows", "labels", "cells", "saving", "report"},
+    "estimators": {
+        *("data", "graphs", "solvers", "linalg", "engines", "pipeline", "rows", "labels", "cells", "saving", "report")
+    },
     # A file names the class that it holds; its module is imported when the file is read.
     "saving": {"graphs"},
     "anndata": {"graphs", "estimators"},

@@ -18,6 +18,8 @@ from frpcag.data import make_low_rank_on_graphs
 from frpcag.losses import LOSSES
 from frpcag.problem import Problem, certificate, gradient, objective
 from frpcag.solvers import SOLVERS, SolveInterrupted, solve
+from frpcag.solvers.options import SolveOptions
+from frpcag.solvers.solve import run
 from support.oracles import optimality_residual, random_optimum, random_problem, tolerance
 from support.strategies import problems
 
@@ -297,7 +299,7 @@ def test_data_that_need_not_be_kept_are_dropped_and_the_solution_is_the_same(tur
     n, p = (20, 40) if turned else (40, 20)
     kept, given = (random_problem(3, n=n, p=p, mask=missing) for _ in range(2))
     expected = solve(kept, backend="numba")
-    found = solve(given, backend="numba", keep_X=False)
+    found = run(given, SolveOptions(backend="numba"), keep_X=False)
     np.testing.assert_array_equal(found.U, expected.U)
     assert found.gap == expected.gap
     assert np.isnan(given.X).all()

@@ -55,8 +55,8 @@ class DaskEngine(BlockGraphs):
     `BlockGraph`; the other results are what they are on one machine.
     """
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
+    def __init__(self, model: Any, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
+        super().__init__(model, multiples)
         self.restored: list[Any] = []
         self.restored_again: Any = None
 
@@ -260,19 +260,18 @@ class DaskEngine(BlockGraphs):
         return da.from_zarr(output, component=name)
 
 
-def map_chunks(model: Any, method: str, X: Any) -> Any:
-    """Call a method of a model that is on one machine on every chunk of a Dask array, lazily."""
+def map_chunks(function: Any, X: Any, n_columns: int) -> Any:
+    """Apply a function of rows, such as a method of a model on one machine, to every chunk of a matrix, lazily."""
     import dask
 
     dx = as_row_chunks(X)
-    n_columns = len(model.components_) if method == "_transform_rows" else model.n_features_in_
-    held = dask.delayed(model)  # one task holds it, so that it travels to a worker once
+    held = dask.delayed(function)  # one task holds it, so that its model travels to a worker once
     known = {"dtype": _dtype(dx), "chunks": (dx.chunks[0], (n_columns,)), "meta": np.empty((0, 0), _dtype(dx))}
-    return dx.map_blocks(_call, model=held, method=method, **known)
+    return dx.map_blocks(_call, function=held, **known)
 
 
-def _call(rows: Array, model: Any, method: str) -> Array:
-    return getattr(model, method)(rows)
+def _call(rows: Array, function: Any) -> Array:
+    return function(rows)
 
 
 def _dtype(X: Any) -> np.dtype:

@@ -31,8 +31,8 @@ _SEARCHES = ("auto", "exact", "approximate")
 class BlockGraphs(Engine):
     """What a fit on row blocks knows of its graphs: those that were given, and how to find the others."""
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
+    def __init__(self, model: Any, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
+        super().__init__(model, multiples)
         self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
         self.cluster: Any = None
         self.store: Checkpoint | None = None

@@ -8,23 +8,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from frpcag.backends import select_backend
-from frpcag.data.preprocess import check_flags
 from frpcag.engines.devices import takes_gpu
-from frpcag.engines.gammas import check_gamma
-from frpcag.graphs.checks import check_weight_options
-from frpcag.graphs.laplacian import check_laplacian
-from frpcag.graphs.metric import check_metric
 from frpcag.linalg.spreads import compare_spreads
 from frpcag.linalg.units import Moves, Units
-from frpcag.problem import check_numbers
 from frpcag.runtime.arrays import is_dask, is_tensor
-from frpcag.runtime.clock import Clock
-from frpcag.runtime.threads import count_threads
 from frpcag.runtime.warn import warn_user
-from frpcag.solvers.solve import check_options
 from frpcag.solvers.stopping import Solution
 
 
@@ -69,25 +59,21 @@ class Engine:
     ----------
     model : FRPCAG
         Whose parameters are read. Nothing of it is written, except by scikit-learn's ``validate_data``.
+    multiples : (float, float)
+        Of the scale-free gammas, where gamma is "auto".
 
     Attributes
     ----------
-    clock : Clock
-        Seconds per stage.
     backend : str or Backend
         What computes the steps of the solve.
-    shown : StageReport or None
-        What tells a person of the stages.
-    multiples : (float, float)
-        Of the scale-free gammas, where gamma is "auto".
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        self.clock = Clock()
+    def __init__(self, model: Any, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
+        self.model, self.multiples = model, multiples
         self.backend = model.backend
-        self.multiples = (1.0, 1.0)
-        self.shown: Any = None
+
+    def wait(self) -> None:
+        """Return when the device has done what it was given."""
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as the other stages take it; raise for matrices and parameters that no fit can use."""
@@ -140,9 +126,8 @@ class Engine:
         """Return the graph of the samples or features of ``basis``, centred data or a clean part; None without one."""
         raise NotImplementedError
 
-    def gamma(self, Xc: Any, graph: Any, axis: int) -> float:
-        """Return the weight of the graph's term."""
-        given = getattr(self.model, f"gamma{axis + 1}")
+    def gamma(self, Xc: Any, graph: Any, axis: int, given: str | float) -> float:
+        """Return the weight of the graph's term; "auto" is scale-free."""
         if graph is None:
             return 0.0
         if not isinstance(given, str):
@@ -172,7 +157,7 @@ class Engine:
         vector has no more energy than the vector. docs/maths.md has the proof.
         """
         for A in (low_rank, solution.U):
-            A.clip(0, None, out=A)
+            A[A < 0] = 0
         return low_rank
 
     def factors(self, U: Any) -> Factors:
@@ -205,15 +190,14 @@ ENGINES = {
 }
 
 
-def engine_for(X: Any, model: Any) -> Engine:
-    """Return the engine for ``X`` and the parameters of a model, which are checked."""
-    check_parameters(model)
+def engine_for(X: Any, model: Any, multiples: tuple[float, float] = (1.0, 1.0)) -> Engine:
+    """Return the engine for ``X`` and the parameters of a model."""
     name = getattr(model.backend, "name", model.backend)
     select_backend(name, X=X)  # says what is unknown or missing
     if is_dask(X) and name not in ("auto", "dask"):
         raise ValueError(f"backend={name!r} does not take Dask arrays; pass backend='dask' or X.compute().")
     module, attribute = ENGINES[_kind_of(X, name, model)]
-    return getattr(import_module(module), attribute)(model)
+    return getattr(import_module(module), attribute)(model, multiples)
 
 
 def _kind_of(X: Any, name: Any, model: Any) -> str:
@@ -225,71 +209,19 @@ def _kind_of(X: Any, name: Any, model: Any) -> str:
     return "torch" if name == "auto" and takes_gpu(X, model) else "host"
 
 
-def check_parameters(model: Any) -> None:
-    """Raise ValueError for parameters of `FRPCAG` that no data could make right."""
-    check_flags(center=model.center, scale=model.scale, nonnegative=model.nonnegative)
-    check_verbose(model.verbose)
-    for name in ("gamma1", "gamma2"):
-        check_gamma(name, getattr(model, name))
-    check_numbers(model.loss, model.huber_delta)
-    check_laplacian(model.laplacian)
-    check_weight_options(sigma=model.sigma, weights="gaussian")
-    check_metric(model.metric)
-    check_refinement(model.n_refine)
-    check_seed(model.random_state)
-    count_threads(model.n_jobs)
-    check_options(
-        tol=model.tol, max_iter=model.max_iter, stop=model.stop, backend=model.backend, callback=model.callback
-    )
-
-
-def check_verbose(verbose: Any) -> None:
-    """Raise ValueError unless ``verbose`` is a whole number of at least 0."""
-    if not isinstance(verbose, (Integral, bool)) or int(verbose) < 0:
-        raise ValueError(f"verbose={verbose!r} must be an integer >= 0; 0 is silent, 1 tells the stages.")
-
-
-def check_seed(random_state: Any) -> None:
-    """Raise ValueError unless ``random_state`` can seed NumPy's generators."""
-    try:
-        check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            f"random_state={random_state!r} must be None, an integer from 0 to 2**32 - 1 or a RandomState."
-        ) from error
-
-
-def check_refinement(n_refine: Any) -> None:
-    """Raise ValueError unless ``n_refine`` is "auto" or a number of rounds."""
-    if isinstance(n_refine, str) and n_refine == "auto":
-        return
-    if not isinstance(n_refine, Integral) or isinstance(n_refine, bool) or int(n_refine) < 0:
-        raise ValueError(f"n_refine={n_refine!r} must be 'auto' or an integer >= 0.")
-
-
-def call_on_rows(model: Any, method: str, X: Any) -> Any:
-    """Call a method of a fitted model that takes new rows, where the model and the rows are.
-
-    A model of tensors answers on its device. Of a model in row blocks some rows are kept on the client. Rows of a Dask
-    array go through chunk by chunk, lazily.
-    """
-    if is_dask(model.low_rank_):
-        model = import_module("frpcag.dask").on_client(model)
-    if is_tensor(model.low_rank_):
-        return import_module("frpcag.engines.torch_rows").answer(model, method, X)
-    if is_dask(X):
-        return map_rows(model, method, X)
-    return getattr(model, method)(X)
-
-
 def rows_on_client(X: Any, seed: int, *, most: int) -> tuple[Any, Any]:
     """Return some rows of a matrix in row chunks as an array, all of them where they are few, and which they are."""
     return import_module("frpcag.dask").rows_on_client(X, seed, most=most)
 
 
-def map_rows(model: Any, method: str, X: Any) -> Any:
-    """Call a method of a model that is on one machine on every chunk of a Dask array, lazily."""
-    return import_module("frpcag.dask").map_chunks(model, method, X)
+def on_client(model: Any) -> Any:
+    """Return a fitted model with arrays of this machine; of one in row blocks a copy that keeps some of its rows."""
+    return import_module("frpcag.dask").on_client(model) if is_dask(model.low_rank_) else model
+
+
+def map_chunks(function: Any, X: Any, n_columns: int) -> Any:
+    """Apply a function of rows to every chunk of a Dask array, lazily."""
+    return import_module("frpcag.dask").map_chunks(function, X, n_columns)
 
 
 def in_blocks(model: Any) -> bool:
@@ -309,7 +241,7 @@ def refuse_dask(X: Any, name: str) -> None:
 
 def on_host(model: Any) -> Any:
     """Return a fitted model with NumPy arrays and SciPy graphs, a copy if it was fitted on tensors."""
-    return import_module("frpcag.engines.torch").to_host(model) if is_tensor(model.low_rank_) else model
+    return import_module("frpcag.engines.torch").to_host(model) if is_tensor(model.components_) else model
 
 
 def on_device_of(X: Any, Z: Any) -> Any:

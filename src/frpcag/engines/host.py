@@ -6,22 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.backends.rows import restore_in_place
 from frpcag.data.preprocess import CentredRows, center_and_scale, validate_matrix
-from frpcag.engines.base import Centred, Engine, Factors
+from frpcag.engines.arrays import ArrayEngine
+from frpcag.engines.base import Centred, Factors
 from frpcag.engines.gammas import scale_free_gamma
-from frpcag.graphs.build import GraphOptions, graph_of
 from frpcag.linalg.factorize import check_n_components, gram_svd
-from frpcag.linalg.units import Moves, row_blocks
-from frpcag.problem import Problem
+from frpcag.linalg.units import row_blocks
 from frpcag.runtime.memory import require_memory_for
 from frpcag.runtime.threads import block_pool
-from frpcag.solvers import Solution
 
 Array = np.ndarray
 
 
-class HostEngine(Engine):
+class HostEngine(ArrayEngine):
     """NumPy arrays, SciPy sparse matrices and frames; the results are NumPy arrays."""
 
     def check(self, X: Any) -> Any:
@@ -53,54 +50,9 @@ class HostEngine(Engine):
         """Return centred data as a NumPy array on the host."""
         return Xc
 
-    def graph(self, basis: Any, axis: int) -> Any:
-        """Return the graph of the samples or features of ``basis``; None without one."""
-        model = self.model
-        method = model.feature_graph if axis else model.sample_graph
-        n_nodes = basis.shape[axis]
-        if method is None or (isinstance(method, str) and method == "auto" and n_nodes == 1):
-            return None
-        options = GraphOptions(
-            axis=axis,
-            n_neighbors=self.chosen_neighbors(n_nodes, axis),
-            sigma=model.sigma,
-            laplacian=model.laplacian,
-            feature_shape=model.feature_shape,
-            random_state=model.random_state,
-            n_jobs=model.n_jobs,
-            argument="feature_graph" if axis else "sample_graph",
-            metric="euclidean" if axis else model.metric,
-        )
-        return graph_of(basis, method, options)
-
     def scale_free_gamma(self, Xc: Any, graph: Any, axis: int) -> float:
         """Return the gamma of `frpcag.engines.gammas` along an axis."""
         return scale_free_gamma(graph.laplacian, Xc, axis=axis, loss=self.model.loss)
-
-    def problem(self, Xc: Any, graphs: tuple[Any, Any], gammas: tuple[float, float]) -> Problem:
-        """Return the problem to solve."""
-        parts: dict[str, Any] = {
-            f"{name}{i}": None if graph is None else getattr(graph, attribute)
-            for i, graph in enumerate(graphs, start=1)
-            for name, attribute in (("L", "laplacian"), ("null", "null_vector"), ("lmax", "lmax"))
-        }
-        gamma1, gamma2 = gammas
-        parts |= {"loss": self.model.loss, "huber_delta": self.model.huber_delta}
-        return self.problem_type()(Xc, gamma1=gamma1, gamma2=gamma2, **parts)
-
-    def problem_type(self) -> type[Problem]:
-        """Return the class of problems over these arrays."""
-        return Problem
-
-    def restore(self, X: Any, solution: Solution, centred: Centred, problem: Any) -> tuple[Any, Moves | None]:
-        """Return the clean part in the units of ``X``, and what rounding has moved."""
-        U: Any = solution.U
-        tensor = hasattr(U, "clone")
-        if centred.level is None:
-            return U.clone() if tensor else U.copy(), None
-        U, out = (U.clone(), None) if tensor else (U, np.empty_like(U))
-        with block_pool(self.model.n_jobs) as run:
-            return restore_in_place(X, centred.Xc, U, solution.slope, centred.units, problem, out=out, run=run)
 
     def factors(self, U: Array) -> Factors:
         """Return the factors of the clean part about its mean, which is taken off ``U`` in place."""

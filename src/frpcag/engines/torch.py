@@ -21,6 +21,7 @@ from frpcag.data.preprocess import (
     refuse_lost,
     validate_matrix,
 )
+from frpcag.engines.arrays import ArrayEngine
 from frpcag.engines.base import Centred, Factors
 from frpcag.engines.gammas import (
     column_sums,
@@ -31,15 +32,12 @@ from frpcag.engines.gammas import (
     rounding_of,
     spread_sums,
 )
-from frpcag.engines.host import HostEngine
 from frpcag.graphs.torch.graphs import TensorGraph
 from frpcag.graphs.torch.search import BLOCK
 from frpcag.linalg.factorize import check_n_components
 from frpcag.linalg.torch_factorize import gram_svd
 from frpcag.linalg.torch_sparse import TorchCSR
-from frpcag.problem import Problem
 from frpcag.runtime.arrays import is_tensor
-from frpcag.runtime.clock import Clock
 
 # Rows per block of sums over rows: bounds the float64 copy of a float32 block.
 _BLOCK = 1 << 16
@@ -65,13 +63,16 @@ def fit_bytes(shape: tuple[int, int], itemsize: int, n_neighbors: int) -> int:
     return max(ARRAYS * size + 80 * (n + p) * n_neighbors, 7 * size // 2 + blocks)
 
 
-class TorchEngine(HostEngine):
+class TorchEngine(ArrayEngine):
     """Tensors on their own device, or arrays on the GPU where there is one; the results are of the kind of ``X``."""
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
-        self.clock = Clock(torch.cuda.synchronize if torch.cuda.is_available() else None)
-        self.gives_tensors = True
+    gives_tensors = True
+    problem_type = TensorProblem
+
+    def wait(self) -> None:
+        """Return when the device has done what it was given."""
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
 
     def check(self, X: Any) -> Tensor:
         """Return ``X`` on the device where it is fitted: its own for a tensor, the GPU if there is one for others.
@@ -86,11 +87,6 @@ class TorchEngine(HostEngine):
         check_n_components(self.model.n_components, *X.shape)
         self.check_nonnegative(X)
         return X
-
-    def clipped(self, low_rank: Tensor, solution: Any) -> Tensor:
-        """Return the clean part without what the solver left below zero, also in ``solution``."""
-        solution.U.clamp_(min=0)
-        return low_rank.clamp_(min=0)
 
     def some_rows(self, X: Tensor) -> np.ndarray:
         """Return some rows of ``X`` on the host, evenly spaced."""
@@ -109,14 +105,6 @@ class TorchEngine(HostEngine):
         check_range(reach, center_, scale_, _numpy_dtype(X))
         return Centred(Xc, mean, std)
 
-    def data(self, centred: Centred) -> Tensor:
-        """Return all of the centred and scaled data."""
-        return centred.Xc
-
-    def lend(self, centred: Centred) -> bool:
-        """Keep the data: the solver works on this very tensor."""
-        return False
-
     def as_array(self, Xc: Tensor) -> np.ndarray:
         """Return centred data as a NumPy array on the host."""
         return Xc.cpu().numpy()
@@ -124,10 +112,6 @@ class TorchEngine(HostEngine):
     def scale_free_gamma(self, Xc: Any, graph: Any, axis: int) -> float:
         """Return the gamma of `frpcag.engines.gammas` along an axis."""
         return tensor_gamma(graph.laplacian, Xc, axis=axis, loss=self.model.loss)
-
-    def problem_type(self) -> type[Problem]:
-        """Return the class of problems over tensors."""
-        return TensorProblem
 
     def factors(self, U: Tensor) -> Factors:
         """Return the factors of the clean part about its mean, which is taken off ``U`` in place."""

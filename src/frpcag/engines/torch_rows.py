@@ -5,7 +5,7 @@ What depends on the training data is prepared once, on the host, and copied to t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +18,7 @@ from frpcag.backends.torch.linked_rows import solve_rows
 from frpcag.backends.torch.operations import scaled
 from frpcag.backends.torch.robust_rows import Training, repeat_rates
 from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
-from frpcag.engines.torch import to_device, to_host
+from frpcag.engines.torch import to_host
 from frpcag.graphs.index import Index
 from frpcag.graphs.links import Links
 from frpcag.linalg.torch_sparse import TorchCSR
@@ -31,16 +31,34 @@ from frpcag.solvers.rows import FARTHEST, explain_rows, same_cells
 _ENTRIES = 1 << 24
 
 
-def answer(model: Any, method: str, X: Any) -> Tensor:
-    """Return what a method of a model of tensors that takes new rows returns, on the model's device."""
-    if method == "_rows_of_embedding":
-        return to_device(getattr(to_host(model), method)(X), model.low_rank_)
-    rows = _checked(model, X)
-    kept = _PREPARED.get(model)
-    if kept is None or kept[0] is not model.low_rank_:
-        prepared = TensorRows(to_host(model)._row_model(), model.low_rank_.device)
-        kept = _PREPARED[model] = model.low_rank_, prepared
-    return getattr(kept[1], {"_transform_rows": "embed", "_denoise_rows": "denoise"}[method])(rows)
+class TensorAnswers:
+    """What a model of tensors says of new rows, on its device.
+
+    Parameters
+    ----------
+    model : FRPCAG
+        Fitted to a tensor.
+    host : callable
+        Gives the `frpcag.rows.RowModel` of its copy on the host.
+    """
+
+    def __init__(self, model: Any, host: Callable[[Any], Any]) -> None:
+        self.model, self._host = model, host
+
+    def embed(self, X: Any) -> Tensor:
+        """Return rows in the principal directions, smoothed as the fitted ones."""
+        return self._rows().embed(_checked(self.model, X))
+
+    def denoise(self, X: Any) -> Tensor:
+        """Return rows without their errors, in the units of the data."""
+        return self._rows().denoise(_checked(self.model, X))
+
+    def _rows(self) -> TensorRows:
+        kept = _PREPARED.get(self.model)
+        if kept is None or kept[0] is not self.model.low_rank_:
+            prepared = TensorRows(self._host(to_host(self.model)), self.model.low_rank_.device)
+            kept = _PREPARED[self.model] = self.model.low_rank_, prepared
+        return kept[1]
 
 
 class TensorRows:

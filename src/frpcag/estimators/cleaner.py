@@ -22,11 +22,12 @@ from frpcag.cells.search import N_NEIGHBORS
 from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
-from frpcag.engines.base import UnitsWarning, check_seed, check_verbose, map_rows, rows_on_client
+from frpcag.engines.base import UnitsWarning, map_chunks, rows_on_client
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.labels import distinct_rows
+from frpcag.pipeline import check_seed, check_verbose
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import needed_bytes, require_memory
@@ -169,9 +170,8 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         table, order = X[first[rows]], np.argsort(rows)
         seen = ~np.isnan(table)
         shape = self._told_shape(X.shape[1])
-        clock = Clock()
         with StageReport(self.verbose) as shown:
-            clock.listener = shown.lap
+            clock = Clock(shown.lap)
             if shape is None and len(table) >= LEAST_ROWS:
                 shape = find_shape(find_units(table, seen, one_level=False).apply(table), seen)
             if shape is not None:
@@ -220,7 +220,7 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         """
         check_is_fitted(self)
         if is_dask(X):
-            return map_rows(self, "transform", X)
+            return map_chunks(self.transform, X, self.n_features_in_)
         X = self._validate(X, reset=False)
         out = np.empty_like(X)
         places = self.rules_.known(X)

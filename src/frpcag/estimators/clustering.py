@@ -28,7 +28,7 @@ from frpcag.estimators.cluster_inputs import check_n_clusters, has_mixed_units, 
 from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
-from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
+from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, take_columns, whole_fit
 from frpcag.labels import cloud_of, distinct_rows, label, unit_rows
 from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, on_components, on_points
 from frpcag.labels.count import count_clusters
@@ -225,9 +225,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         with muted(UnitsWarning) if self.estimator is None else nullcontext():
             self.estimator_ = fit_as_far_as_possible(model, dx)
         self.n_iter_ = self.estimator_.n_iter_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        take_columns(self, self.estimator_)
         U = take(self.estimator_.low_rank_, rows)
         name, d = self._label_rows(Z, U, random_state)
         self.sample_indices_: Array = rows
@@ -270,25 +268,14 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         """Clean and label the rows that a compressive model keeps, and carry the labels over to all rows."""
         model = clone(self.estimator)
         seed = check_random_state(self.random_state).randint(2**31)
-        parts: dict[str, Any] = {}
-
-        def fit_kept(rows: Array) -> tuple[FRPCAG, Array]:
-            inner = clone(self).set_params(estimator=model.estimator, random_state=seed)
-            try:
-                inner.fit(rows)
-            except KeyboardInterrupt:
-                if not hasattr(inner, "labels_"):
-                    raise
-            parts.update(vars(inner))
-            return inner.estimator_, inner.labels_
-
-        self.labels_ = model._fit(X, fit_kept=fit_kept)
+        sample = model._draw(X)
+        inner = clone(self).set_params(estimator=model.estimator, random_state=seed)
+        fit_as_far_as_possible(inner, sample.kept)
+        self.labels_ = model._spread(sample, inner.estimator_, inner.labels_)
         for name in ("affinity_", "candidates_", "missing_share_", "n_clusters_", "counts_"):
-            if name in parts:
-                setattr(self, name, parts[name])
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+            if hasattr(inner, name):
+                setattr(self, name, getattr(inner, name))
+        take_columns(self, model)
         self.estimator_, self.n_iter_ = model, model.n_iter_
 
     def _default_model(self, Z: Array, random_state: Any) -> FRPCAG:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from numbers import Integral
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from frpcag.data.preprocess import restore
 from frpcag.data.row_source import RowSource, block_rows, let_go
 from frpcag.engines.base import on_host, refuse_dask
+from frpcag.estimators.answers import inverted
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.frames import as_asked
 from frpcag.estimators.kept import carry_bytes, check_compression, count_kept
@@ -35,6 +37,16 @@ Array = np.ndarray
 
 # Rows outside the sample whose cells are hidden, and the share of their cells.
 HELD_OUT, HIDDEN = 1000, 0.1
+
+
+class Sample(NamedTuple):
+    """Rows drawn from a matrix, and what a compressive fit knows until they are carried over."""
+
+    source: RowSource
+    kept: Array
+    model: FRPCAG
+    seed: np.random.RandomState
+    clock: Clock
 
 
 class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -157,13 +169,7 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
     def inverse_transform(self, X):
         """Return the data that rows of an embedding stand for; a frame if ``set_output`` says so."""
         check_is_fitted(self)
-        E = check_array(X, dtype=[np.float64, np.float32])
-        if E.shape[1] != len(self.components_):
-            raise ValueError(
-                f"X has {E.shape[1]} columns, but the embedding has {len(self.components_)} components; pass what "
-                "transform returns."
-            )
-        return as_asked(self, restore(E @ self.components_, self.mean_, self.scale_), X)
+        return as_asked(self, inverted(self, X), X)
 
     def _cleaned(self, X) -> Iterator[Array]:
         source, model = RowSource(X, self, reset=False), RowModel.of(self.estimator_)
@@ -181,8 +187,12 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
             run(fill, row_blocks(rows.shape))
         return out
 
-    def _fit(self, X, *, fit_kept: Callable[[Array], tuple[FRPCAG, Array]] | None = None) -> Array | None:
-        """Fit; ``fit_kept`` fits and labels the sample in another way, and the labels of all rows are returned."""
+    def _fit(self, X) -> None:
+        sample = self._draw(X)
+        self._spread(sample, fit_as_far_as_possible(sample.model, sample.kept))
+
+    def _draw(self, X) -> Sample:
+        """Return the rows to clean, and the model to clean them with."""
         refuse_dask(X, "CompressiveFRPCAG")
         check_compression(self)
         clock, seed = Clock(), check_random_state(self.random_state)
@@ -194,25 +204,25 @@ class CompressiveFRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, Transformer
         self.sample_indices_ = np.sort(sample_without_replacement(n, m, random_state=seed))
         kept = source.take(self.sample_indices_)
         clock.lap("draw")
-        labels: Array | None = None
-        if fit_kept is None:
-            model = fit_as_far_as_possible(model, kept)
-        else:
-            model, labels = fit_kept(kept)
+        return Sample(source, kept, model, seed, clock)
+
+    def _spread(self, sample: Sample, model: FRPCAG, labels: Array | None = None) -> Array | None:
+        """Carry the model of a sample over to all rows, and its labels; return those of all rows."""
+        source, clock, (n, _) = sample.source, sample.clock, sample.source.shape
         self.estimator_ = on_host(model)
         self.center_, self.scale_ = self.estimator_.center_, self.estimator_.scale_
         clock.lap("fit_sample")
         with StageReport(self.estimator_.verbose) as shown:  # after the report of the sample's own fit
-            clock.listener = shown.lap
+            carrying = Clock(shown.lap)
             labels = self._carry(source, labels, shown)
-            clock.lap("carry")
-        drawn = sample_without_replacement(n, min(n, m + HELD_OUT), random_state=seed)
-        others = np.sort(seed.permutation(np.setdiff1d(drawn, self.sample_indices_))[:HELD_OUT])
-        self.heldout_error_ = self._hidden_error(self._as_solved(source.take(others)))
-        clock.lap("heldout_error")
+            carrying.lap("carry")
+            drawn = sample_without_replacement(n, min(n, len(sample.kept) + HELD_OUT), random_state=sample.seed)
+            others = np.sort(sample.seed.permutation(np.setdiff1d(drawn, self.sample_indices_))[:HELD_OUT])
+            self.heldout_error_ = self._hidden_error(self._as_solved(source.take(others)))
+            carrying.lap("heldout_error")
         for name in ("n_iter_", "duality_gap_", "converged_", "status_", "backend_"):
             setattr(self, name, getattr(self.estimator_, name))
-        self.timings_ = clock.seconds
+        self.timings_ = clock.seconds | carrying.seconds
         return labels
 
     def _carry(self, source: RowSource, labels: Array | None, shown: StageReport) -> Array | None:

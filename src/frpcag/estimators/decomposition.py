@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from frpcag.data.preprocess import restore, validate_matrix
-from frpcag.engines.base import Centred, Engine, call_on_rows, engine_for
+from frpcag.estimators.answers import answers_of, inverted
 from frpcag.estimators.frames import as_asked
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
-from frpcag.rows import RowModel
+from frpcag.pipeline import prepare
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.stages import StageReport
 from frpcag.saving import SavedModel
-from frpcag.solvers import Progress, Solution, SolveInterrupted, solve
-from frpcag.solvers.conditioning import rounded
-
-Array = np.ndarray
-
-# What scikit-learn notes about the columns of the training data.
-COLUMNS = ("n_features_in_", "feature_names_in_")
+from frpcag.solvers import Progress
 
 
 class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -139,8 +130,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from frpcag import FRPCAG
+    >>>     >>> from frpcag import FRPCAG
     >>> rng = np.random.default_rng(0)
     >>> clean = np.repeat(rng.normal(size=(3, 20)), 20, axis=0)
     >>> X = clean + 5 * (rng.random(clean.shape) < 0.05)
@@ -246,7 +236,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             A tensor for a model that was fitted on one, computed on its device.
         """
         check_is_fitted(self)
-        return call_on_rows(self, "_transform_rows", X)
+        return answers_of(self, X).embed(X)
 
     def denoise(self, X):
         """Return new rows without their errors, in the units of ``X``.
@@ -258,7 +248,7 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         A frame if ``set_output`` says so.
         """
         check_is_fitted(self)
-        return as_asked(self, call_on_rows(self, "_denoise_rows", X), X)
+        return as_asked(self, answers_of(self, X).denoise(X), X)
 
     def inverse_transform(self, X):
         """Return the data, in the units of the training data, that the rows of an embedding stand for.
@@ -266,53 +256,19 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         A frame if ``set_output`` says so.
         """
         check_is_fitted(self)
-        return as_asked(self, call_on_rows(self, "_rows_of_embedding", X), X)
-
-    def _transform_rows(self, X) -> Array:
-        X = validate_matrix(self, X, reset=False)
-        return self._row_model().embed(X)
-
-    def _denoise_rows(self, X) -> Array:
-        X = validate_matrix(self, X, reset=False)
-        return self._row_model().denoise(X)
-
-    def _row_model(self) -> RowModel:
-        """Return what new rows are answered with."""
-        return RowModel.of(self)
-
-    def _rows_of_embedding(self, X) -> Array:
-        X = check_array(X, dtype=[np.float64, np.float32])
-        if X.shape[1] != len(self.components_):
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but the embedding has {len(self.components_)} components; pass what "
-                "transform returns."
-            )
-        return restore(X @ self.components_, self.mean_, self.scale_)
+        return as_asked(self, inverted(self, X), X)
 
     def _fit(self, X, *, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
-        """Take ``X`` through the stages of its engine, and name the results; automatic gammas take these multiples."""
-        engine = engine_for(X, self)
-        engine.multiples = multiples
-        with StageReport(self.verbose) as engine.shown:
-            engine.clock.listener = engine.shown.lap
-            self._take_through(engine, X)
-
-    def _take_through(self, engine: Engine, X: Any) -> None:
-        X = engine.check(X)
-        centred = engine.centre(X)
-        engine.warn_of_units(X)
-        engine.clock.lap("preprocess")
-        solution, graphs, problem = self._solve_refined(engine, centred)
-        low_rank = self._restored(engine, X, solution, centred, problem)
-        engine.clock.lap("restore")
-        factors = engine.factors(solution.U)
-        del solution.U  # its memory is for the results
-        engine.clock.lap("factorize")
-        self.__dict__.update(engine.results(X, low_rank, centred, factors, graphs))
+        """Fit; automatic gammas take these multiples."""
+        with StageReport(self.verbose) as report:
+            prepared = prepare(X, self, report=report, multiples=multiples)
+            solved = prepared.solve(prepared.graphs(), (self.gamma1, self.gamma2))
+            self.__dict__.update(prepared.results(solved))
+        solution = solved.solution
+        self.gamma1_, self.gamma2_ = solved.gammas
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status
         self.duality_gap_, self.objective_, self.history_ = solution.gap, solution.objective, solution.history
-        self.backend_ = solution.backend
-        self.timings_ = engine.clock.seconds
+        self.n_refine_, self.backend_, self.timings_ = solved.n_refine, solution.backend, prepared.clock.seconds
 
     def fit_transform(self, X, y=None):
         """Fit and return ``embedding_``, the training samples in the principal directions."""
@@ -353,76 +309,6 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         from frpcag.report import fit_card
 
         return fit_card(self)
-
-    def _restored(self, engine: Engine, X: Any, solution: Solution, centred: Centred, problem: Any) -> Any:
-        """Return the clean part in the units of ``X``; what is proved in ``solution`` is then about it."""
-        low_rank, moves = engine.restore(X, solution, centred, problem)
-        if moves is not None:
-            solution.settle(
-                rounded(solution.certificate, moves, problem, low_rank, centred.units), stop=self.stop, tol=self.tol
-            )
-        return engine.clipped(low_rank, solution) if self.nonnegative else low_rank
-
-    def _solve_refined(
-        self, engine: Engine, centred: Centred, *, graphs: tuple[Any, Any] | None = None, U0: Any = None
-    ) -> tuple[Solution, tuple[Any, Any], Any]:
-        """Solve, and again on the graphs of the solution as often as ``n_refine`` asks for."""
-        limit, enough = (1, 0.5) if self.n_refine == "auto" else (int(self.n_refine), 0.9)
-        self.n_refine_ = 0
-        graphs = self._graphs(engine, engine.data(centred)) if graphs is None else graphs
-        solution, problem = self._solve(engine, centred, graphs, U0)
-        while self.n_refine_ < limit and solution.status not in ("interrupted", "stopped"):
-            fresh = engine.graph(solution.U, 0)
-            engine.clock.lap("refine")
-            if graphs[0] is None or fresh is None or graphs[0].edges_kept_by(fresh) >= enough:
-                break
-            graphs = self._graphs(engine, solution.U, sample_graph=fresh)
-            solution, problem = self._solve(engine, centred, graphs, solution.U)
-            self.n_refine_ += 1
-        return solution, graphs, problem
-
-    def _graphs(self, engine: Engine, basis: Any, *, sample_graph: Any = None) -> tuple[Any, Any]:
-        """Build both graphs from the data or a clean part of them."""
-        G1 = engine.graph(basis, 0) if sample_graph is None else sample_graph
-        engine.clock.lap("sample_graph")
-        G2 = engine.graph(basis, 1)
-        engine.clock.lap("feature_graph")
-        return G1, G2
-
-    def _solve(self, engine: Engine, centred: Centred, graphs: tuple[Any, Any], U0: Any) -> tuple[Solution, Any]:
-        """Choose the gammas, and solve."""
-        Xc = engine.data(centred)
-        self.gamma1_, self.gamma2_ = (engine.gamma(Xc, graph, axis) for axis, graph in enumerate(graphs))
-        engine.clock.lap("gammas")
-        problem = engine.problem(Xc, graphs, (self.gamma1_, self.gamma2_))
-        del Xc
-        lent = engine.lend(centred)
-        solution = self._certified(engine, problem, centred.level, U0=U0, keep_X=not lent)
-        engine.clock.lap("solve")
-        return solution, problem
-
-    def _certified(self, engine: Engine, problem: Any, level: float | None, *, U0: Any, keep_X: bool) -> Solution:
-        """Return the solution of a problem; after Ctrl-C the certified result so far."""
-        shown = engine.shown
-        try:
-            solution = solve(
-                problem,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                stop=self.stop,
-                backend=engine.backend,
-                n_jobs=self.n_jobs,
-                callback=self.callback,
-                watch=None if shown is None else shown.step,
-                U0=U0,
-                level=level,
-                keep_X=keep_X,
-            )
-        except SolveInterrupted as stop:
-            solution = stop.solution
-        if shown is not None:
-            shown.solution = solution
-        return solution
 
     @property
     def _n_features_out(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -14,16 +14,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from frpcag.cells.order import canonical_order
-from frpcag.engines.base import Engine, check_parameters, engine_for, in_blocks, refuse_dask, rows_on_client
+from frpcag.cells.search import FACTOR, walk
+from frpcag.engines.base import UnitsWarning, in_blocks, refuse_dask, rows_on_client
 from frpcag.engines.host import HostEngine
-from frpcag.estimators.decomposition import COLUMNS, FRPCAG
-from frpcag.estimators.heldout_search import FACTOR, walk
+from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
-from frpcag.estimators.whole import raise_if_interrupted, whole_fit
+from frpcag.estimators.whole import raise_if_interrupted, take_columns, whole_fit
+from frpcag.pipeline import Prepared, prepare
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.warn import muted
 from frpcag.saving import SavedModel
-from frpcag.solvers import Solution, SolveInterrupted, solve
+from frpcag.solvers import Solution, SolveInterrupted
 
 Array = np.ndarray
 
@@ -82,23 +83,29 @@ def regularization_path(
     for name, gammas in (("gammas1", gammas1), ("gammas2", gammas2)):
         _check_weights(name, gammas)
     refuse_dask(X, "regularization_path")
-    model = FRPCAG() if estimator is None else clone(estimator)
-    check_parameters(model)
-    engine = HostEngine(model)
-    X = engine.check(X)
-    centred = engine.centre(X)
-    graphs = model._graphs(engine, centred.Xc)
-    U = None
-    for gamma1, gamma2 in _pairs(gammas1, gammas2):
-        model.set_params(gamma1=gamma1, gamma2=gamma2)
-        solution, _, problem = model._solve_refined(engine, centred, graphs=graphs, U0=U)
-        low_rank, U = model._restored(engine, X, solution, centred, problem), solution.U
-        solution.U = low_rank
+    prepared = Prepared(X, HostEngine(FRPCAG() if estimator is None else clone(estimator)))
+    path = _Path(prepared, prepared.graphs())
+    for gammas in _pairs(gammas1, gammas2):
+        yield (point := path.at(*gammas))
+        if point.solution.status == "stopped":
+            return
+
+
+@dataclass
+class _Path:
+    """Pairs of gammas, each solved from the solution before."""
+
+    prepared: Prepared
+    graphs: tuple[Any, Any]
+    start: Any = None
+
+    def at(self, gamma1: float, gamma2: float) -> PathPoint:
+        """Return the solution at a pair of gammas."""
+        solved = self.prepared.solve(self.graphs, (gamma1, gamma2), start=self.start)
+        self.start, solution = solved.solution.U, replace(solved.solution, U=solved.low_rank)
         if solution.status == "interrupted":
             raise SolveInterrupted(solution)
-        yield PathPoint(gamma1, gamma2, solution)
-        if solution.status == "stopped":
-            return
+        return PathPoint(gamma1, gamma2, solution)
 
 
 def _pairs(gammas1: Sequence[float], gammas2: Sequence[float]) -> Iterator[tuple[float, float]]:
@@ -119,14 +126,6 @@ def _in_patches(seen: Array) -> bool:
     """Say whether what is missing lies side by side in the rows."""
     beside = ~seen[:, 1:][~seen[:, :-1]]
     return len(beside) > PATCH_ENTRIES and beside.mean() > max(PATCH, 2 * (~seen).mean())
-
-
-def _note(results: dict[str, list[float]], point: PathPoint, Xc: Array, hidden: Array) -> float:
-    """Write down a pair and return its error on the hidden entries."""
-    error = float(np.mean(np.abs(Xc - point.solution.U)[hidden]))
-    for name, value in zip(results, (point.gamma1, point.gamma2, error, point.solution.gap), strict=True):
-        results[name].append(value)
-    return error
 
 
 class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -212,30 +211,38 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         model.set_params(gamma1="auto", gamma2="auto")
         model._fit(X, multiples=self._search(X, clone(model)))
         self.estimator_ = model.set_params(gamma1=model.gamma1_, gamma2=model.gamma2_)
-        self.__dict__.update({name: getattr(model, name) for name in COLUMNS if hasattr(model, name)})
+        take_columns(self, model)
 
     def _search(self, X, model: FRPCAG) -> tuple[float, float]:
         """Return the multiples of the scale-free gammas that predict hidden entries best."""
         if is_dask(X) or in_blocks(model):
             seed = check_random_state(self.random_state).randint(2**31)
             X, model = rows_on_client(X, seed, most=CLIENT_ROWS)[0], model.set_params(backend="auto")
-        engine = engine_for(X, model)
-        Xc = engine.as_array(engine.centre(engine.check(X)).Xc)
+        with muted(UnitsWarning):  # the fit that follows says it
+            prepared = prepare(X, model)
+        Xc = prepared.engine.as_array(prepared.data)
         hidden = self._hide(Xc)
         if not hidden.any():
             self.cv_results_, self.best_index_ = {}, None
             return 1.0, 1.0
-        engine = HostEngine(model.set_params(backend="auto"))  # the search runs on the host
-        shown = np.where(hidden, Xc.dtype.type(np.nan), Xc)
-        graphs = engine.graph(shown, 0), engine.graph(shown, 1)
-        units = [engine.gamma(shown, graph, axis) for axis, graph in enumerate(graphs)]
+        # The search runs on the host, on centred and scaled data.
+        model.set_params(center=False, scale=False, nonnegative=False, backend="auto", n_refine=0, callback=None)
+        if self.search == "walk":
+            model.set_params(tol=LOOSE_GAP, max_iter=LOOSE_STEPS, stop="gap")
+        prepared = Prepared(np.where(hidden, Xc.dtype.type(np.nan), Xc), HostEngine(model))
+        path = _Path(prepared, prepared.graphs())
+        units = prepared.gammas(path.graphs, ("auto", "auto"))
         results: dict[str, list[float]] = {name: [] for name in ("gamma1", "gamma2", "error", "gap")}
-        points = self._grid(engine, shown, graphs, units) if self.search == "grid" else None
+
+        def error(gamma1: float, gamma2: float) -> float:
+            solution = path.at(gamma1, gamma2).solution
+            found = float(np.mean(np.abs(Xc - solution.U)[hidden]))
+            for name, value in zip(results, (gamma1, gamma2, found, solution.gap), strict=True):
+                results[name].append(value)
+            return found
+
         with muted(ConvergenceWarning):  # cv_results_ has the gap of every pair; only the last fit need reach it
-            if points is None:
-                self._walk_pairs(engine, Xc, shown, hidden, graphs, units, results)
-            for point in points or ():
-                _note(results, point, Xc, hidden)
+            self._look(error, units)
         self.cv_results_ = {name: np.array(values) for name, values in results.items()}
         for i, unit in enumerate(units, start=1):
             self.cv_results_[f"multiple{i}"] = self.cv_results_[f"gamma{i}"] / (unit if unit > 0 else 1.0)
@@ -243,32 +250,23 @@ class FRPCAGCV(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         best1, best2 = (float(self.cv_results_[f"multiple{i}"][self.best_index_]) for i in (1, 2))
         return best1, best2
 
-    def _grid(self, engine: Engine, shown: Array, graphs, units) -> Iterator[PathPoint]:
-        """Return the solutions for all pairs."""
-        grids = [
-            [unit * float(multiple) for multiple in multiples] if unit > 0 else [0.0]
-            for unit, multiples in zip(units, (self.multiples1, self.multiples2), strict=True)
-        ]
-        U, model = None, engine.model
-        options = {"tol": model.tol, "max_iter": model.max_iter, "stop": model.stop, "n_jobs": model.n_jobs}
-        for gammas in _pairs(*grids):
-            solution = solve(engine.problem(shown, graphs, gammas), U0=U, backend=engine.backend, **options)
-            U = solution.U
-            yield PathPoint(*gammas, solution)
+    def _look(self, error: Callable[[float, float], float], units: tuple[float, float]) -> None:
+        """Look at the errors of pairs of gammas: of all, or on the way from the middle of the grid to the least."""
+        multiples = (self.multiples1, self.multiples2)
+        if self.search == "grid":
+            grids = [
+                [unit * float(m) for m in some] if unit > 0 else [0.0]
+                for unit, some in zip(units, multiples, strict=True)
+            ]
+            for gammas in _pairs(*grids):
+                error(*gammas)
+            return
+        first, second = (unit * float(np.median(m)) for unit, m in zip(units, multiples, strict=True))
 
-    def _walk_pairs(self, engine: Engine, Xc: Array, shown: Array, hidden: Array, graphs, units, results) -> None:
-        """Note pairs on the way from the middle of the grid to the least error."""
-        start = [unit * float(np.median(m)) for unit, m in zip(units, (self.multiples1, self.multiples2), strict=True)]
-        last: dict[str, Any] = {"U": None}
-        options = {"tol": LOOSE_GAP, "max_iter": LOOSE_STEPS, "n_jobs": engine.model.n_jobs, "backend": engine.backend}
+        def step(i: int, j: int) -> float:
+            return error(first * FACTOR**i, second * FACTOR**j)
 
-        def error(i: int, j: int) -> float:
-            gammas = start[0] * FACTOR**i, start[1] * FACTOR**j
-            solution = solve(engine.problem(shown, graphs, gammas), U0=last["U"], **options)
-            last["U"] = solution.U
-            return _note(results, PathPoint(*gammas, solution), Xc, hidden)
-
-        walk(error, error(0, 0), both=start[1] > 0, most=MOST_PAIRS, gain=LEAST_GAIN)
+        walk(step, step(0, 0), both=second > 0, most=MOST_PAIRS, gain=LEAST_GAIN)
 
     def _hide(self, Xc: Array) -> Array:
         """Return a random share of the observed entries, never the last one of a row or column.

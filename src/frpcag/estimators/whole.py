@@ -43,6 +43,13 @@ def raise_if_interrupted(model: Any) -> None:
         )
 
 
+def take_columns(model: Any, inner: Any) -> None:
+    """Note of the columns of the training data what an inner model has noted."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(inner, name):
+            setattr(model, name, getattr(inner, name))
+
+
 def _results(model: Any) -> list[str]:
     """Return the names of what a fit has set."""
     return [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]

@@ -45,7 +45,6 @@ class StageReport:
     def __init__(self, verbose: int) -> None:
         self._console: Any = None
         self._status: Any = None
-        self.solution: Any = None  # of the solve just done
         self._tenth = 0
         if verbose:
             from rich.console import Console
@@ -87,12 +86,12 @@ class StageReport:
         if self._status is not None and isfinite(at.gap):
             self._status.update(f"solve: step {at.n_iter}, gap {at.gap:.1e} on its way to {at.tol:.0e}")
 
-    def lap(self, stage: str, seconds: float) -> None:
+    def lap(self, stage: str, seconds: float, more: str = "") -> None:
         """Note that a stage is done."""
         if self._console is None:
             return
-        line = f"{_WORDS.get(stage, stage)}: {seconds:.2f} s"
-        if stage == "solve":
-            line += f", {self.solution.n_iter} steps, relative duality gap {self.solution.gap:.1e}"
-        self._console.print(line)
+        self._console.print(f"{_WORDS.get(stage, stage)}: {seconds:.2f} s{more}")
         self.begin(_NEXT.get(stage, ""))
+
+
+SILENT = StageReport(0)

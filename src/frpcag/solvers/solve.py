@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,14 +11,11 @@ from frpcag.backends import Backend, select_backend
 from frpcag.problem import Array, Certificate, Problem, indefinite
 from frpcag.runtime.warn import warn_user
 from frpcag.solvers.conditioning import condition, in_units_of, restore, rounded, rounding_room, rows_of
-from frpcag.solvers.fista import fista
-from frpcag.solvers.step_size import BOUNDS
-from frpcag.solvers.stopping import STOPS, Progress, Solution, SolveInterrupted, Stop
+from frpcag.solvers.options import SOLVERS, SolveOptions
+from frpcag.solvers.stopping import Progress, Solution, SolveInterrupted, Stop
 
 # A relative squared change below this is rounding.
 _STILL = 1e-12
-
-SOLVERS: dict[str, Callable[..., Solution]] = {"fista": fista}
 
 
 def solve(
@@ -33,12 +28,9 @@ def solve(
     backend: str | Backend = "auto",
     n_jobs: int | None = None,
     callback: Callable[[Progress], object] | None = None,
-    watch: Callable[[Progress], object] | None = None,
     U0: Array | None = None,
     restart: bool = True,
     step: str = "lanczos",
-    level: float | None = None,
-    keep_X: bool = True,
 ) -> Solution:
     """Solve the problem and say how close to the optimum the answer is.
 
@@ -61,20 +53,12 @@ def solve(
     callback : callable, optional
         Called with a :class:`Progress` after every step; a true return value ends the run, which then
         still gives a valid, certified result.
-    watch : callable, optional
-        Told a :class:`Progress` whenever the run looks at its arrays anyway, so that it costs no pass over them.
     U0 : ndarray of shape (n_samples, n_features), optional
         Warm start.
     restart : bool, default=True
         Reset the momentum when it points uphill; False and ``step="paper"`` give the paper's Algorithm 1.
     step : {"lanczos", "paper"}, default="lanczos"
         Step size from Lanczos estimates of the largest eigenvalues, or from the bound 2 of the paper.
-    level : float, optional
-        For callers who will bring ``U`` to other units: the sum of the absolute numbers that they will add to its
-        entries, in its units. The run then goes on until ``tol`` has room for their rounding.
-    keep_X : bool, default=True
-        False lets a backend that copies the data drop ``problem.X``, which is one array less in memory; the problem
-        then reads NaN there.
 
     Returns
     -------
@@ -99,7 +83,33 @@ def solve(
     >>> solution.gap <= 1e-6
     True
     """
-    check_options(solver=solver, tol=tol, max_iter=max_iter, stop=stop, step=step, backend=backend, callback=callback)
+    return run(problem, SolveOptions(tol, max_iter, stop, backend, n_jobs, callback, solver, restart, step), U0=U0)
+
+
+def run(
+    problem: Problem,
+    options: SolveOptions,
+    *,
+    U0: Array | None = None,
+    watch: Callable[[Progress], object] | None = None,
+    level: float | None = None,
+    keep_X: bool = True,
+) -> Solution:
+    """Do what `solve` does.
+
+    Parameters
+    ----------
+    problem, options, U0
+        As in `solve`.
+    watch : callable, optional
+        Told a `Progress` whenever the run looks at its arrays anyway, so that it costs no pass over them.
+    level : float, optional
+        For callers who will bring ``U`` to other units: the sum of the absolute numbers that they will add to its
+        entries, in its units. The run then goes on until ``tol`` has room for their rounding.
+    keep_X : bool, default=True
+        False lets a backend that copies the data drop ``problem.X``, which is one array less in memory; the problem
+        then reads NaN there.
+    """
     U0 = None if U0 is None else problem.start(U0)
     if refusal := indefinite(problem):
         raise ValueError(refusal)
@@ -123,14 +133,18 @@ def solve(
             object.__setattr__(each, "keeps_X", False)
         if flip:  # the transposed problem holds them now
             problem.drop_X()
-    chosen = select_backend(backend, n_jobs=n_jobs, X=problem.X) if isinstance(backend, str) else backend
+    backend = options.backend
+    if isinstance(backend, str):
+        backend = select_backend(backend, n_jobs=options.n_jobs, X=problem.X)
+    rule, tol = options.stop, float(options.tol)
+    room = rounding_room(problem, units, level)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
-        solution = SOLVERS[solver](
+        solution = SOLVERS[options.solver](
             posed_as,
-            chosen,
-            stop=Stop(stop, float(tol), int(max_iter), callback, watch, posed, rounding_room(problem, units, level)),
-            restart=restart,
-            step=step,
+            backend,
+            stop=Stop(rule, tol, int(options.max_iter), options.callback, watch, posed, room),
+            restart=options.restart,
+            step=options.step,
             U0=U0.T if flip and U0 is not None else U0,
         )
     if not np.isfinite(solution.objective):
@@ -143,19 +157,19 @@ def solve(
             solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
         if not np.isfinite(moves.data):  # entries at the end of the range, brought back to their units
             raise ValueError(_out_of_range(given))
-        solution.settle(posed(rounded(solution.certificate, moves, problem, solution.U, units)), stop=stop, tol=tol)
+        solution.settle(posed(rounded(solution.certificate, moves, problem, solution.U, units)), stop=rule, tol=tol)
     if solution.status == "interrupted":
         raise SolveInterrupted(solution)
     if solution.status == "max_iter":
-        warn_user(_not_reached(solution, max_iter=max_iter, stop=stop, tol=tol), ConvergenceWarning)
+        warn_user(_not_reached(solution, options), ConvergenceWarning)
     return solution
 
 
-def _not_reached(solution: Solution, *, max_iter: int, stop: str, tol: float) -> str:
+def _not_reached(solution: Solution, options: SolveOptions) -> str:
     """Return what to say of a run that the step limit ended: what is proved all the same, and what helps."""
     start = (
-        f"no convergence in max_iter={max_iter} steps: relative duality gap {solution.gap:.2g}, last relative change "
-        f"{solution.change:.2g}, stop={stop!r} asks for tol={tol:g}. "
+        f"no convergence in max_iter={options.max_iter} steps: relative duality gap {solution.gap:.2g}, last relative "
+        f"change {solution.change:.2g}, stop={options.stop!r} asks for tol={options.tol:g}. "
     )
     if not solution.gap < 1 and solution.change < _STILL:
         return start + (
@@ -168,34 +182,12 @@ def _not_reached(solution: Solution, *, max_iter: int, stop: str, tol: float) ->
     steps = solution.history["gap"]
     falls = len(steps) < 5 or steps[-1] < 0.9 * steps[len(steps) // 2]
     if falls:
-        return start + means + f"The gap still falls: raise max_iter to {4 * max_iter}, or tol if that is near enough."
+        return (
+            start
+            + means
+            + f"The gap still falls: raise max_iter to {4 * options.max_iter}, or tol if that is near enough."
+        )
     return start + means + "The gap falls slowly: pass smaller gammas, scale=True, or tol if that is near enough."
-
-
-def check_options(
-    *, tol: Any, max_iter: Any, stop: Any, backend: Any, callback: Any, solver: Any = "fista", step: Any = "lanczos"
-) -> None:
-    """Raise ValueError for options of `solve` that are unknown words, or numbers out of their range."""
-    words: tuple[tuple[str, Any, Any], ...] = (
-        ("solver", solver, SOLVERS),
-        ("stop", stop, STOPS),
-        ("step", step, BOUNDS),
-    )
-    for name, value, known in words:
-        if not (isinstance(value, str) and value in known):
-            raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, known))}.")
-    if not _is_number(tol) or tol < 0:
-        raise ValueError(f"tol={tol!r} must be a finite number >= 0.")
-    if not _is_number(max_iter) or int(max_iter) != max_iter or max_iter < 1:
-        raise ValueError(f"max_iter={max_iter!r} must be an integer >= 1.")
-    if not (isinstance(backend, str) or hasattr(backend, "load")):
-        raise ValueError(f"backend={backend!r} is unknown; pass 'auto', the name of a backend, or a Backend.")
-    if callback is not None and not callable(callback):
-        raise ValueError(f"callback={callback!r} must be None or a function of one argument, a Progress.")
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
 
 def _out_of_range(problem: Problem) -> str:

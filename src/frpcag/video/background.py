@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any
 
@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from frpcag.problem import Problem
 from frpcag.runtime.threads import block_pool
 from frpcag.runtime.warn import muted
-from frpcag.solvers import Progress, solve
-from frpcag.solvers.solve import check_options
+from frpcag.solvers import Progress
+from frpcag.solvers.options import SolveOptions
+from frpcag.solvers.solve import run
 from frpcag.video.similar_frames import spread
 
 Array = np.ndarray
@@ -91,7 +92,7 @@ def solve_backgrounds(
     >>> solve_backgrounds(planes, path, 10.0, tol=1e-3, max_iter=500).U.ravel().round(1)
     array([100., 100., 100.], dtype=float32)
     """
-    check_options(tol=tol, max_iter=max_iter, stop="gap", backend=backend, callback=callback)
+    options = SolveOptions(tol=tol, max_iter=max_iter, backend=backend, callback=callback)
     n, n_pixels, n_channels = planes.shape
     U = np.empty(planes.shape, np.float32)
     width = n_pixels
@@ -100,6 +101,7 @@ def solve_backgrounds(
     blocks = [
         (channel, slice(first, first + width)) for channel in range(n_channels) for first in range(0, n_pixels, width)
     ]
+    n_threads = 1 if width < n_pixels else n_jobs
     told = None if callback is None else _Told(callback, len(blocks))
     some = spread(n, _LEVEL_FRAMES)
 
@@ -112,20 +114,16 @@ def solve_backgrounds(
         if missing is not None:
             X[missing[:, pixels]] = np.nan
         with muted(ConvergenceWarning):  # the step limit is part of the preset; the gap says how far it got
-            solution = solve(
+            solution = run(
                 Problem(X, L, None, gamma1, 0.0),
-                tol=tol,
-                max_iter=max_iter,
-                backend=backend,
-                n_jobs=1 if width < n_pixels else n_jobs,
-                callback=None if told is None else told.of(number),
+                replace(options, n_jobs=n_threads, callback=None if told is None else told.of(number)),
                 U0=None if start is None else start[:, pixels, channel] - level.astype(np.float32),
             )
         U[:, pixels, channel] = solution.U + level.astype(np.float32)
         return solution.n_iter, solution.objective, solution.gap
 
-    with block_pool(n_jobs if width < n_pixels else 1) as run:
-        done = np.array(run(fill, range(len(blocks))))
+    with block_pool(n_jobs if width < n_pixels else 1) as over:
+        done = np.array(over(fill, range(len(blocks))))
     steps, objective, gap = done.reshape(n_channels, -1, 3).transpose(2, 0, 1)
     return Backgrounds(U, int(steps.max(axis=1).sum()), float(_together(objective, gap).max()))
 
