@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import reproduction
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,7 +17,7 @@ from frpcag.engines.base import UnitsWarning
 from frpcag.problem import Problem, certificate, gradient, objective
 from support.fuzz_arrays import Array, dense
 
-OURS = tuple(str(Path(module.__file__).resolve().parent) for module in (frpcag, sklearn))
+OURS = tuple(str(Path(module.__file__).resolve().parent) for module in (frpcag, reproduction, sklearn))
 # sklearn.exceptions.NotFittedError is a ValueError. ImportError names an extra, MemoryError the bytes, and
 # NotImplementedError what a model of Dask arrays cannot do.
 CLEAR = (ValueError, TypeError, ImportError, MemoryError, NotImplementedError)
