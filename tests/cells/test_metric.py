@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from frpcag.cells import metric as cell_metric
 from frpcag.cells.feature_graphs import find_shape
 from frpcag.cells.metric import column_folds, folded_neighbors, prediction_errors, robust_neighbors
+from frpcag.cells.units import find_units
 
 
 def brute_force(X, observed, name, cut):
@@ -83,6 +85,15 @@ def test_the_shape_of_images_is_found_and_lost_with_the_order_of_the_columns(sha
     assert find_shape(X.astype(np.float32), observed) == shape
     mixed = X[:, rng.permutation(X.shape[1])].astype(np.float32)
     assert find_shape(mixed, observed) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_shape_of_images_is_found_under_salt_and_pepper(seed):
+    X = load_digits().data[:600]
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random(X.shape) < 0.4, np.where(rng.random(X.shape) < 0.5, 16.0, 0.0), X)
+    observed = np.ones(X.shape, bool)
+    assert find_shape(find_units(X, observed, one_level=False).apply(X), observed) == (8, 8)
 
 
 def test_an_unknown_metric_is_refused_by_name():
