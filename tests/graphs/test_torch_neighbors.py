@@ -8,10 +8,12 @@ from sklearn.neighbors import NearestNeighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from frpcag import FRPCAG  # noqa: E402
 from frpcag.engines.gammas import scale_free_gamma  # noqa: E402
 from frpcag.engines.torch import tensor_gamma  # noqa: E402
 from frpcag.graphs import build_graph  # noqa: E402
 from frpcag.graphs.metric import METRICS, find_metric  # noqa: E402
+from frpcag.graphs.torch.search import prepare_tensor  # noqa: E402
 from frpcag.linalg.torch_sparse import TorchCSR  # noqa: E402
 from support.neighbors import approximate_neighbors, exact_neighbors  # noqa: E402
 
@@ -38,6 +40,19 @@ def test_coinciding_points_are_neighbours_but_no_point_is_its_own():
     assert_allclose(distances, 0, atol=1e-6)
     assert not (indices.numpy() == np.arange(50)[:, None]).any()
     assert all(len(set(row)) == 4 for row in indices.tolist())
+
+
+def test_rows_that_share_no_entry_have_a_graph_without_edges():
+    X = np.where(np.eye(6, dtype=bool), np.arange(1.0, 7.0), np.nan)
+    assert FRPCAG(n_neighbors=2).fit(torch.from_numpy(X)).sample_graph_.n_edges == 0
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(torch.float64, 1e-310), (torch.float32, 1e-40)])
+def test_points_as_small_as_can_be_are_scaled_by_a_unit_that_has_a_reciprocal(dtype, scale):
+    # What `/` is on a GPU.
+    X = torch.from_numpy(scale * points(60)).to(dtype)
+    assert torch.isfinite(1 / torch.tensor(prepare_tensor(X).unit, dtype=dtype))
+    assert exact_neighbors(X, 3)[1].min() > 0
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])

@@ -117,10 +117,9 @@ def _symmetric(nodes: Tensor, ends: Tensor, weights: Tensor, n: int) -> TorchCSR
     places, order = torch.cat([nodes * n + ends, ends * n + nodes]).sort(stable=True)
     w = weights.repeat(2)[order]
     # A place occurs once, or twice side by side where the two nodes found each other.
-    twice = torch.cat([places[1:] == places[:-1], places.new_zeros(1, dtype=torch.bool)])
-    other = torch.where(twice, w.roll(-1), 0.0)
-    w = (w + other) * 0.5
-    first = ~torch.cat([twice.new_zeros(1), twice[:-1]])
+    first = torch.ones_like(places, dtype=torch.bool)
+    first[1:] = places[1:] != places[:-1]
+    w = (w + torch.where(first.roll(-1), 0.0, w.roll(-1))) * 0.5
     return _csr(places[first], w[first], n)
 
 

@@ -46,8 +46,8 @@ def prepare_tensor(X: Tensor, metric: Metric = EUCLIDEAN) -> Points:
     mean = mean.to(X.dtype)
     Z = X - mean
     Z = Z if seen is None else Z.nan_to_num_(nan=0.0)
-    largest = float(Z.abs().max())
-    unit = 2.0 ** floor(log2(largest)) if largest > 0 else 1.0
+    # On a GPU a quotient is a product with the reciprocal, which leaves the range where the unit is subnormal.
+    unit = 2.0 ** floor(log2(max(float(Z.abs().max()), torch.finfo(Z.dtype).tiny)))
     return Points((Z / unit).float(), 1.0, mean, unit, seen, metric)
 
 
