@@ -173,9 +173,9 @@ class Certificate(NamedTuple):
     data: float  # data term
     smooth: float  # the two graph terms
     excess: float = 0.0  # objective minus dual bound, at most
-    doubt: float = 0.0  # rounding of the graph terms
-    pull: float = 0.0  # how much the optimum may change for a change of one in the data
-    slip: float = 0.0  # rounding of an entry of the gradient
+    smooth_error: float = 0.0  # rounding of the graph terms
+    dual_scale: float = 0.0  # how much the optimum may change for a change of one in the data
+    gradient_error: float = 0.0  # rounding of an entry of the gradient
     size: float = 0.0  # sum |U| + sum |X - U|, what rounding of both goes by
 
     @property
@@ -188,7 +188,7 @@ class Certificate(NamedTuple):
         """Relative duality gap: the optimum is smaller by at most this share; 1 where nothing can be proved."""
         if self.excess <= 0:
             return 0.0
-        least = self.data + max(self.smooth - self.doubt, 0.0)
+        least = self.data + max(self.smooth - self.smooth_error, 0.0)
         return min(self.excess / least, 1.0) if least > 0 and self.excess < np.inf else 1.0
 
     @property
@@ -244,19 +244,21 @@ def certified(problem: Any, sums: Sums) -> Certificate:
     curvature = loss.curvature(delta)
     (n, p), (stiffness, terms) = problem.shape, problem.stiffness
     # The rounding error of an entry of V is at most this; sums over entries are charged as if V were off by it.
-    slip = EPS * ((terms + 4) * stiffness * sums.Umax + _ROWS_AT_ONCE * (p + 1) * sums.Vtop)
-    g, doubt = sums.VU / 2, slip * sums.size / 2
-    squares = loss.conjugate(sums.dual, slip, n * p, sums.Vmax, delta)
-    limit, bend = sums.Vmax + slip, g + squares
+    gradient_error = EPS * ((terms + 4) * stiffness * sums.Umax + _ROWS_AT_ONCE * (p + 1) * sums.Vtop)
+    g, smooth_error = sums.VU / 2, gradient_error * sums.size / 2
+    squares = loss.conjugate(sums.dual, gradient_error, n * p, sums.Vmax, delta)
+    limit, bend = sums.Vmax + gradient_error, g + squares
     a = (sums.VR + sums.VU) / (2 * bend) if bend > 0 else 1.0
     a = max(min(a, loss.STEEPEST / limit if limit > 0 else np.inf, loss.MOST), 0.0)
-    excess = sums.data - a * (sums.VR - slip * sums.reach) + a * a * squares + (1 - a) ** 2 * (g + doubt)
+    excess = (
+        sums.data - a * (sums.VR - gradient_error * sums.reach) + a * a * squares + (1 - a) ** 2 * (g + smooth_error)
+    )
     excess += EPS * _ROWS_AT_ONCE * (p + 1) * sums.data
     if sums.reach > 0 or (curvature and sums.Vtop > 0):  # squares of numbers below 1e-162, and the like
         excess += n * p * TINY * (1 + a * a) * (4 + (curvature + 1 / curvature if curvature else 0))
     # A term that is negative beyond rounding belongs to no Laplacian: nothing is proved.
-    excess = excess if g + doubt >= 0 else np.inf
-    return Certificate(sums.data, g, excess, doubt, a * limit, slip, sums.size + sums.reach)
+    excess = excess if g + smooth_error >= 0 else np.inf
+    return Certificate(sums.data, g, excess, smooth_error, a * limit, gradient_error, sums.size + sums.reach)
 
 
 def certificate(problem: Problem, U: Array) -> Certificate:

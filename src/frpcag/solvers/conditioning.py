@@ -76,22 +76,22 @@ def rounded(at: Certificate, moves: Moves, problem: Any, U: Any, units: Units) -
     them computed.
     """
     if np.isnan(moves.cross):  # the square root of a graph term is a seminorm
-        known, blur = 0.0, 2 * sqrt(max(at.smooth + at.doubt, 0.0)) * sqrt(moves.shift) + moves.shift
+        known, blur = 0.0, 2 * sqrt(max(at.smooth + at.smooth_error, 0.0)) * sqrt(moves.shift) + moves.shift
         grown = blur
     else:
-        known, blur = moves.cross + moves.shift / 2, at.slip * moves.walk + moves.shift / 2
+        known, blur = moves.cross + moves.shift / 2, at.gradient_error * moves.walk + moves.shift / 2
         grown = known + blur
-    doubt = at.doubt + blur
-    if type(problem) is Problem and doubt > _LOOSE * (moves.data + max(at.smooth, 0.0)):
+    smooth_error = at.smooth_error + blur
+    if type(problem) is Problem and smooth_error > _LOOSE * (moves.data + max(at.smooth, 0.0)):
         terms = (problem.L1, problem.gamma1), (problem.L2, problem.gamma2)
         smooth, off = graph_terms(U, units, terms, problem.reaches)
-        if off < doubt:
-            known, doubt = smooth - at.smooth, off
-            grown = known + at.doubt + off
-    excess = at.excess + (moves.data - at.data) + grown + at.pull * moves.drift
+        if off < smooth_error:
+            known, smooth_error = smooth - at.smooth, off
+            grown = known + at.smooth_error + off
+    excess = at.excess + (moves.data - at.data) + grown + at.dual_scale * moves.drift
     if moves.data != at.data:
         excess += 16 * EPS * (moves.data + at.data)
-    return at._replace(data=moves.data, smooth=at.smooth + known, excess=excess, doubt=doubt)
+    return at._replace(data=moves.data, smooth=at.smooth + known, excess=excess, smooth_error=smooth_error)
 
 
 def rounding_room(inner: Any, units: Units | None, level: float | None) -> Callable[[Certificate], float]:
@@ -107,11 +107,11 @@ def rounding_room(inner: Any, units: Units | None, level: float | None) -> Calla
     eps = float(np.finfo(str(inner.X.dtype).removeprefix("torch.")).eps)
     (n, p), (stiffness, _) = inner.shape, inner.stiffness
 
-    def room(at: Certificate) -> float:
-        slope = 1 + at.pull + 2 * np.sqrt(max(at.smooth, 0.0) * stiffness / (2 * n * p))
+    def allowance(at: Certificate) -> float:
+        slope = 1 + at.dual_scale + 2 * np.sqrt(max(at.smooth, 0.0) * stiffness / (2 * n * p))
         return float(eps / 2 * (added + at.size) * slope)
 
-    return room
+    return allowance
 
 
 def rows_of(problem: Any) -> ModuleType:

@@ -133,8 +133,10 @@ class Stop:
     max_iter: int
     callback: Callable[[Progress], object] | None = None
     watch: Callable[[Progress], object] | None = None  # told where the run looks anyway; it makes no stop of its own
-    posed: Callable[[Certificate], Certificate] = lambda at: at  # in the units of the problem that was posed
-    room: Callable[[Certificate], float] = lambda at: 0.0  # what rounding U afterwards will add to the excess
+    in_user_units: Callable[[Certificate], Certificate] = lambda at: at
+    rounding_allowance: Callable[[Certificate], float] = lambda at: (
+        0.0
+    )  # what rounding U afterwards will add to the excess
     check_every: int = 10
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"n_iter": [], "objective": [], "gap": [], "change": []}
@@ -181,7 +183,7 @@ class Stop:
 
     def record(self, n_iter: int, at: Certificate) -> float:
         """Note the certificate of step ``n_iter``, plan the next one, and return the gap."""
-        seen = {"n_iter": n_iter, "objective": self.posed(at).objective, "gap": at.gap, "change": self.change}
+        seen = {"n_iter": n_iter, "objective": self.in_user_units(at).objective, "gap": at.gap, "change": self.change}
         for key, value in seen.items():
             self.history[key].append(value)
         self.last = at
@@ -191,8 +193,8 @@ class Stop:
     def _target(self) -> float:
         """Return the tolerance less what rounding is going to take of it, half of it at most."""
         whole = self.last.objective
-        room = min(self.room(self.last), self.tol / 2 * whole)
-        return self.tol - room / whole if whole > 0 else self.tol
+        taken = min(self.rounding_allowance(self.last), self.tol / 2 * whole)
+        return self.tol - taken / whole if whole > 0 else self.tol
 
     def _steps_left(self, gap: float) -> int:
         # A certificate costs one to two steps. The gap falls roughly geometrically once it falls, so the last two say
@@ -211,7 +213,7 @@ class Stop:
     def rounding_shows(self) -> bool:
         """Say whether rounding will move the last certificate visibly."""
         at = self.last
-        return self.room(at) > 0.01 * max(at.excess, self.tol * at.objective)
+        return self.rounding_allowance(at) > 0.01 * max(at.excess, self.tol * at.objective)
 
     def finish(self, *, U: Array, n_iter: int, status: str, backend: str, slope: Array | None = None) -> Solution:
         """Return the solution, certified at its last step."""
