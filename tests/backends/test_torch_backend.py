@@ -14,7 +14,6 @@ from frpcag.backends import select_backend  # noqa: E402
 from frpcag.backends.torch.backend import require_memory  # noqa: E402
 from frpcag.graphs import Graph  # noqa: E402
 from frpcag.linalg.factorize import gram_svd  # noqa: E402
-from frpcag.linalg.torch_factorize import gram_svd as tensor_gram_svd  # noqa: E402
 from frpcag.solvers import solve  # noqa: E402
 from support.oracles import random_problem, tolerance  # noqa: E402
 
@@ -115,16 +114,16 @@ def test_cross_validated_gammas_are_those_of_arrays():
 @pytest.mark.parametrize("n_components", [None, 3, 0.9])
 def test_factors_of_a_tensor_are_those_of_the_array(shape, n_components):
     U = np.random.default_rng(0).normal(size=shape)
-    host, device = gram_svd(U, n_components), tensor_gram_svd(torch.from_numpy(U), n_components)
+    host, device = gram_svd(U, n_components), gram_svd(torch.from_numpy(U), n_components)
     for expected, found in zip(host, device, strict=True):
         assert_allclose(found, expected, atol=1e-9)
 
 
 def test_the_sketch_of_a_large_tensor_agrees_with_the_dense_svd(monkeypatch):
-    monkeypatch.setattr("frpcag.linalg.torch_factorize._GRAM_SIDE", 10)
+    monkeypatch.setattr("frpcag.linalg.factorize._TENSOR_GRAM_SIDE", 10)
     rng = np.random.default_rng(0)
     U = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 40)) + 0.3 * rng.normal(size=(60, 40))
-    W, Sigma, V = tensor_gram_svd(torch.from_numpy(U), 5, random_state=0)
+    W, Sigma, V = gram_svd(torch.from_numpy(U), 5, random_state=0)
     left, values, right = np.linalg.svd(U, full_matrices=False)
     assert_allclose(Sigma, values[:5], rtol=1e-7)
     assert_allclose((W * Sigma) @ V.T, (left[:, :5] * values[:5]) @ right[:5], atol=1e-5)

@@ -55,9 +55,7 @@ def test_the_largest_entry_of_every_direction_is_positive():
 def tensor_gram_svd(U, n_components=None, **options):
     """Factorise an array as a tensor in host memory."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from frpcag.linalg import torch_factorize
-
-    return tuple(A.numpy() for A in torch_factorize.gram_svd(torch.from_numpy(U), n_components, **options))
+    return tuple(A.numpy() for A in gram_svd(torch.from_numpy(U), n_components, **options))
 
 
 def block_gram_svd(U, n_components=None):

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from frpcag.dask.row_blocks import Halo, largest_block_eigenvalue, localize
 from frpcag.dask.tasks import Here, Layout
-from frpcag.linalg.lanczos import HostBasis, HostVectors, largest_eigenvalue, top_eigenvalue
+from frpcag.linalg.lanczos import Vectors, largest_eigenvalue, look, top_eigenvalue
 from support.oracles import random_sparse
 
 
@@ -42,10 +42,9 @@ def row_blocks(L):
 def on_the_device(L):
     """Run on tensors, of the host's memory: `TorchCSR.lmax` would ask SciPy there."""
     pytest.importorskip("torch")
-    from frpcag.linalg.torch_sparse import DeviceBasis, DeviceVectors, TorchCSR
+    from frpcag.linalg.torch_sparse import TorchCSR
 
-    bound, A = gershgorin(L), TorchCSR.of(L, "cpu")
-    return top_eigenvalue(DeviceVectors(A, bound), bound, basis=DeviceBasis(A))
+    return TorchCSR.of(L, "cpu").lanczos()
 
 
 ESTIMATES = {
@@ -128,40 +127,33 @@ def test_the_same_run_goes_wherever_the_vectors_live(where):
     assert ESTIMATES[where](L) == pytest.approx(largest_eigenvalue(L), rel=1e-3 if where == "blocks" else 1e-12)
 
 
-class Counted(HostVectors):
-    """Vectors that count what a run asks of them."""
+def run(L, *, keep_all=True):
+    """Run on the host; return how often its vectors were looked at, and those multiplied by the matrix."""
+    looks, vectors, A = [], [], L / gershgorin(L)
+    start = np.random.default_rng(0).normal(size=L.shape[0])
 
-    looks = products = 0
+    def apply(v):
+        vectors.append(v)
+        return A @ v
 
-    def look(self, v, image):
-        self.looks += 1
-        return super().look(v, image)
+    def counted(v, image):
+        looks.append(v)
+        return look(v, image)
 
-    def apply(self, v):
-        self.products += 1
-        return super().apply(v)
+    top_eigenvalue(Vectors(len(start), start, apply, counted, keep_all=keep_all), gershgorin(L))
+    return len(looks), vectors
 
 
 @pytest.mark.parametrize("keep_all", [True, False])
 def test_a_run_looks_at_its_vectors_once_for_each_product_with_the_matrix(keep_all):
-    L = random_laplacian(400, 0.02, True, 4)
-    vectors = Counted(L, gershgorin(L))
-    top_eigenvalue(vectors, gershgorin(L), basis=HostBasis(400) if keep_all else None)
-    assert vectors.looks == vectors.products <= 31
+    looks, vectors = run(random_laplacian(400, 0.02, True, 4), keep_all=keep_all)
+    assert looks == len(vectors) <= 31
 
 
 def test_with_a_basis_all_vectors_of_a_run_are_orthogonal():
-    seen = []
-
-    class Seen(HostBasis):
-        def add(self, q):
-            seen.append(q)
-            super().add(q)
-
     # The zero of a dense random graph lies far from the others and would come up a second time within 30 steps.
-    L = random_laplacian(300, 0.3, True, 2)
-    top_eigenvalue(HostVectors(L, gershgorin(L)), gershgorin(L), basis=Seen(300))
-    Q = np.array(seen)
+    _, vectors = run(random_laplacian(300, 0.3, True, 2))
+    Q = np.array([v / np.linalg.norm(v) for v in vectors])
     assert len(Q) > 20
     np.testing.assert_allclose(Q @ Q.T, np.eye(len(Q)), atol=1e-12)
 

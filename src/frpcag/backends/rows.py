@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, levels_of, restore_rows, row_blocks
 from frpcag.problem import Array
-from frpcag.runtime.arrays import is_tensor
+from frpcag.runtime.arrays import is_tensor, library_of
 
 # Entries looked at; at least so many rows.
 _SAMPLE = 200_000
@@ -42,7 +41,7 @@ def null_vectors(problem: Any) -> tuple[Array, Array]:
 
 def largest(problem: Any) -> float:
     """Return the largest absolute entry."""
-    xp = _module(problem.X)
+    xp = library_of(problem.X)
     return max(float(xp.nan_to_num(abs(problem.X[rows]), nan=0.0).max()) for rows in _blocks(problem.X))
 
 
@@ -57,7 +56,7 @@ def left(problem: Any, right: Array, along: str, ratio: float) -> Array:
 
 def framed(problem: Any, units: Units, **numbers: float) -> Any:
     """Return the problem in other units, with other gammas."""
-    xp = _module(problem.X)
+    xp = library_of(problem.X)
     X = xp.empty_like(problem.X)
     for rows in _blocks(X):
         X[rows] = frame_rows(problem.X[rows], _part(units, rows, X), xp)
@@ -66,7 +65,7 @@ def framed(problem: Any, units: Units, **numbers: float) -> Any:
 
 def start(U0: Any, units: Units) -> Any:
     """Return a warm start in other units."""
-    return frame_rows(U0, _part(units, slice(None), U0), _module(U0))
+    return frame_rows(U0, _part(units, slice(None), U0), library_of(U0))
 
 
 def restored(problem: Any, inner: Any, U: Any, V: Any, units: Units) -> tuple[Any, Moves]:
@@ -90,7 +89,7 @@ def restore_in_place(
     An array ``out`` takes the result; without it, ``U`` does. ``run`` maps over blocks of rows in threads, as
     `frpcag.runtime.threads.block_pool` gives it.
     """
-    xp, out = _module(U), U if out is None else out
+    xp, out = library_of(U), U if out is None else out
     reach1, reach2 = problem.reaches
 
     def restore_block(rows: slice) -> Moves:
@@ -114,7 +113,7 @@ def _part(units: Units, rows: slice, like: Any) -> Units:
     left = units.left[rows]
     if not is_tensor(like):
         return units._replace(left=left)
-    xp = _module(like)
+    xp = library_of(like)
     left, right = (xp.as_tensor(v, dtype=xp.float64, device=like.device) for v in (left, units.right))
     unit = units.unit if np.ndim(units.unit) == 0 else xp.as_tensor(units.unit, dtype=xp.float64, device=like.device)
     return Units(left, right, unit, units.blur)
@@ -122,11 +121,3 @@ def _part(units: Units, rows: slice, like: Any) -> Units:
 
 def _blocks(X: Any) -> list[slice]:
     return row_blocks(tuple(X.shape), _TENSOR_BLOCK) if is_tensor(X) else row_blocks(X.shape)
-
-
-def _module(X: Any) -> ModuleType:
-    if not is_tensor(X):
-        return np
-    import torch
-
-    return torch

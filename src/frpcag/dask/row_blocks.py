@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.dask.tasks import Layout, Maximum, tree_sum
-from frpcag.linalg.lanczos import start_vector, top_eigenvalue
+from frpcag.linalg.lanczos import Vectors, combine, look, start_vector, top_eigenvalue
 
 Array = np.ndarray
 
@@ -156,31 +156,6 @@ class Halo:
         return len(self.pairs)
 
 
-class BlockVectors:
-    """Vectors of a Lanczos run that stay with the blocks, a list of one result a block each."""
-
-    def __init__(self, layout: Layout, parts: Sequence[Any], ids: Sequence[Any], halo: Halo, bound: float) -> None:
-        self.n = int(layout.bounds[-1])
-        self._layout, self._parts, self._ids, self._bound = layout, parts, ids, bound
-        # Blocks each block needs rows of, in the order of its halo.
-        self._near: list[list[int]] = [[j for i, j in halo.pairs if i == block] for block in range(len(parts))]
-
-    def start(self) -> list[Any]:
-        return self._layout.map(start_vector, self._ids)
-
-    def apply(self, v: list[Any]) -> list[Any]:
-        # Whole parts of neighbours, not the rows needed: a vector is small, and a task for every pair of blocks
-        # would take longer than to move it.
-        near = [[v[j] for j in blocks] for blocks in self._near]
-        return self._layout.map(_apply, self._parts, v, near, [self._bound for _ in v])
-
-    def look(self, v: list[Any], image: list[Any]) -> tuple[float, float]:
-        return tree_sum(self._layout.cluster, self._layout.map(_look, v, image))
-
-    def combine(self, numbers: Sequence[float], vectors: Sequence[list[Any]]) -> list[Any]:
-        return self._layout.map(_combine, [numbers for _ in self._parts], *vectors)
-
-
 def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence[Any], halo: Halo) -> float:
     """Return an upper estimate of the largest eigenvalue of a matrix in row blocks.
 
@@ -197,23 +172,29 @@ def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence
     halo : Halo
     """
     bound = tree_sum(layout.cluster, layout.map(_gershgorin, parts)).value
-    return top_eigenvalue(BlockVectors(layout, parts, ids, halo, bound), bound)
+    # Blocks each block needs rows of, in the order of its halo.
+    neighbours = [[j for i, j in halo.pairs if i == block] for block in range(len(parts))]
+
+    def apply(v: list[Any]) -> list[Any]:
+        # Whole parts of neighbours, not the rows needed: a vector is small, and a task for every pair of blocks
+        # would take longer than to move it.
+        near = [[v[j] for j in blocks] for blocks in neighbours]
+        return layout.map(_apply, parts, v, near, [bound for _ in v])
+
+    vectors = Vectors(
+        n=int(layout.bounds[-1]),
+        start=layout.map(start_vector, ids),
+        apply=apply,
+        look=lambda v, image: tree_sum(layout.cluster, layout.map(look, v, image)),
+        combine=lambda numbers, *some: layout.map(combine, [numbers for _ in parts], *some),
+        keep_all=False,
+    )
+    return top_eigenvalue(vectors, bound)
 
 
 def _apply(part: LocalGraph, v: Array, near: Sequence[Array], bound: float) -> Array:
     halo = [other[rows] for other, rows in zip(near, part.needs.values(), strict=True)]
     return part.rows @ np.concatenate([v, *halo]) / bound
-
-
-def _look(v: Array, image: Array) -> tuple[float, float]:
-    return float(np.einsum("i,i->", v, v)), float(np.einsum("i,i->", v, image))
-
-
-def _combine(numbers: Sequence[float], *vectors: Array) -> Array:
-    total = numbers[0] * vectors[0]
-    for number, vector in zip(numbers[1:], vectors[1:], strict=True):
-        total += number * vector
-    return total
 
 
 def _gershgorin(part: LocalGraph) -> Maximum:

@@ -34,8 +34,7 @@ from frpcag.engines.gammas import (
 )
 from frpcag.graphs.torch.graphs import TensorGraph
 from frpcag.graphs.torch.search import BLOCK
-from frpcag.linalg.factorize import check_n_components
-from frpcag.linalg.torch_factorize import gram_svd
+from frpcag.linalg.factorize import check_n_components, gram_svd
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.runtime.arrays import is_tensor
 

@@ -1,4 +1,4 @@
-"""The clean matrix in factors: ``U = W Sigma V'`` through the Gram matrix of the smaller side."""
+"""The clean matrix in factors, ``U = W Sigma V'`` through the Gram matrix of the smaller side; arrays or tensors."""
 
 from __future__ import annotations
 
@@ -6,32 +6,35 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
+
+from frpcag.runtime.arrays import is_tensor, library_of
 
 Array = np.ndarray
 
 # Singular values below this share of the largest count as noise when no number of components is asked for.
 RANK_TOL = 0.01
 # Both sides above this: a Gram matrix would cost more than a randomised sketch.
-_GRAM_SIDE = 4096
+_GRAM_SIDE, _TENSOR_GRAM_SIDE = 4096, 16384
 # Components of the sketch when none are asked for.
 SKETCH_RANK = 256
 # Rows per block of the Gram sum: bounds the float64 copy of a float32 block.
-_BLOCK = 4096
+_BLOCK, _TENSOR_BLOCK = 4096, 1 << 16
 
 
-def gram_svd(U: Array, n_components: int | float | None = None, *, random_state=None) -> tuple[Array, Array, Array]:
+def gram_svd(U: Any, n_components: int | float | None = None, *, random_state=None) -> tuple[Any, Any, Any]:
     """Factorise ``U`` as ``W @ diag(Sigma) @ V.T`` (Shahid et al. 2016, Sec. VI-B2).
 
     Parameters
     ----------
-    U : ndarray of shape (n_samples, n_features)
-        The matrix, float32 or float64.
+    U : ndarray or tensor of shape (n_samples, n_features)
+        The matrix, float32 or float64; the factors are of its kind.
     n_components : int or float, optional
         Number of components; a float in (0, 1) keeps the fewest that hold this share of the squared singular
         values; None keeps every singular value above ``RANK_TOL`` times the largest.
     random_state : int, RandomState or None
-        Used by the randomised route, taken when both sides exceed 4096.
+        Used by the randomised route, taken when both sides exceed 4096, or 16384 on tensors.
 
     Returns
     -------
@@ -56,22 +59,33 @@ def gram_svd(U: Array, n_components: int | float | None = None, *, random_state=
     """
     n, p = U.shape
     check_n_components(n_components, n, p)
-    unit = power_unit(max(float(U.max()), -float(U.min())), U.dtype.itemsize)
+    unit = power_unit(max(float(U.max()), -float(U.min())), U.itemsize)
     scaled = U if unit == 1.0 else U / unit
-    if min(n, p) > _GRAM_SIDE:
-        rank = n_components if isinstance(n_components, Integral) else SKETCH_RANK
-        W, Sigma, Vt = randomized_svd(scaled, min(rank, n, p), random_state=random_state)
+    if min(n, p) > (_TENSOR_GRAM_SIDE if is_tensor(U) else _GRAM_SIDE):
+        rank = int(n_components) if isinstance(n_components, Integral) else SKETCH_RANK
+        sketched_svd = _sketched_svd if is_tensor(U) else randomized_svd
+        W, Sigma, Vt = sketched_svd(scaled, min(rank, n, p), random_state=random_state)
         c = count_components(Sigma, n_components)
-        Sigma = Sigma[:c]
-        V, W = fix_signs(Vt[:c].T, W[:, :c])
+        W, Sigma, V = W[:, :c], Sigma[:c], Vt[:c].T
     else:
         A = scaled if p <= n else scaled.T
         Sigma, V = gram_factors(gram_sum(A), n_components)
-        inverse = np.divide(1.0, Sigma, out=np.zeros_like(Sigma), where=Sigma > 0)
-        other = A @ (V * inverse).astype(U.dtype)
-        # The Gram matrix of the samples has the left vectors; the signs of the right ones are fixed.
-        W, V = (other, V) if p <= n else fix_signs(other, V)[::-1]
-    return tuple(A.astype(U.dtype, copy=False) for A in (W, Sigma * unit, V))
+        inverse = 1 / library_of(U).where(Sigma > 0, Sigma, np.inf)
+        other = A @ _cast(V * inverse, U.dtype)
+        W, V = (other, V) if p <= n else (V, other)
+    V, W = fix_signs(V, W)
+    return _cast(W, U.dtype), _cast(Sigma * unit, U.dtype), _cast(V, U.dtype)
+
+
+def _sketched_svd(U: Any, rank: int, *, random_state) -> tuple[Any, Any, Any]:
+    """Return the largest singular triplets of a tensor from a random sketch, refined by four power steps."""
+    torch = library_of(U)
+    rng = check_random_state(random_state)
+    Q = torch.linalg.qr(U @ torch.from_numpy(rng.standard_normal((U.shape[1], min(rank + 10, *U.shape)))).to(U)).Q
+    for _ in range(4):
+        Q = torch.linalg.qr(U @ torch.linalg.qr(U.T @ Q).Q).Q
+    W, Sigma, Vt = torch.linalg.svd(Q.T @ U, full_matrices=False)
+    return (Q @ W)[:, :rank], Sigma[:rank], Vt[:rank]
 
 
 def check_n_components(n_components, n: int, p: int) -> None:
@@ -89,10 +103,11 @@ def check_n_components(n_components, n: int, p: int) -> None:
     )
 
 
-def count_components(Sigma: Array, n_components: int | float | None) -> int:
+def count_components(Sigma: Any, n_components: int | float | None) -> int:
     """Return how many of the singular values, descending, to keep; as `gram_svd` says."""
     if isinstance(n_components, Integral):
         return int(n_components)
+    Sigma = Sigma.cpu().numpy() if is_tensor(Sigma) else Sigma
     if n_components is None:
         return max(int(np.sum(Sigma[0] * RANK_TOL < Sigma)), 1)
     energy = np.cumsum(np.square(Sigma / (Sigma[0] or 1.0)))
@@ -138,32 +153,37 @@ def fix_signs(*matrices: Any) -> tuple[Any, ...]:
     return tuple(matrix * signs for matrix in matrices)
 
 
-def gram_sum(A: Array) -> Array:
+def gram_sum(A: Any) -> Any:
     """Return ``A.T @ A``, summed in float64 block by block; of row blocks of a matrix these add up."""
-    gram = np.zeros((A.shape[1], A.shape[1]))
-    for start in range(0, A.shape[0], _BLOCK):
-        block = A[start : start + _BLOCK].astype(np.float64, copy=False)
-        gram += block.T @ block
+    gram: Any = 0.0
+    for start in range(0, A.shape[0], block := _TENSOR_BLOCK if is_tensor(A) else _BLOCK):
+        rows = _cast(A[start : start + block], library_of(A).float64)
+        gram += rows.T @ rows
     return gram
 
 
-def gram_factors(gram: Array, n_components: int | float | None) -> tuple[Array, Array]:
+def gram_factors(gram: Any, n_components: int | float | None) -> tuple[Any, Any]:
     """Return the singular values and right singular vectors of a matrix from its Gram matrix ``A.T @ A``.
 
     Parameters
     ----------
-    gram : ndarray of shape (p, p)
+    gram : ndarray or tensor of shape (p, p)
     n_components : int, float or None
         As in `gram_svd`.
 
     Returns
     -------
-    Sigma : ndarray of shape (c,)
+    Sigma : ndarray or tensor of shape (c,)
         Descending.
-    V : ndarray of shape (p, c)
+    V : ndarray or tensor of shape (p, c)
         Signs are fixed by `fix_signs`.
     """
-    values, vectors = np.linalg.eigh(gram)
-    Sigma = np.sqrt(np.maximum(values[::-1], 0.0))
+    xp = library_of(gram)
+    values, vectors = xp.linalg.eigh(gram)
+    Sigma = xp.sqrt(xp.clip(xp.flip(values, (0,)), 0, None))
     c = count_components(Sigma, n_components)
-    return Sigma[:c], fix_signs(vectors[:, ::-1][:, :c])[0]
+    return Sigma[:c], fix_signs(xp.flip(vectors, (1,))[:, :c])[0]
+
+
+def _cast(A: Any, dtype: Any) -> Any:
+    return A.to(dtype) if is_tensor(A) else A.astype(dtype, copy=False)

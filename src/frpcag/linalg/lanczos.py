@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh_tridiagonal
+
+from frpcag.runtime.arrays import library_of
 
 Array = np.ndarray
 
@@ -19,48 +22,45 @@ MARGIN = 0.01
 SETTLED = 0.01
 
 
-class Vectors(Protocol):
-    """Arithmetic of vectors of float64 with one matrix, wherever they live; the run never looks inside them."""
+def look(v: Any, image: Any) -> tuple[float, float]:
+    """Return ``<v, v>`` and ``<v, image>``; without BLAS, in an order that no number of threads changes."""
+    xp = library_of(v)
+    return float(xp.einsum("i,i->", v, v)), float(xp.einsum("i,i->", v, image))
+
+
+def combine(numbers: Sequence[float], *vectors: Any) -> Any:
+    """Return the sum of numbers times vectors."""
+    total = numbers[0] * vectors[0]
+    for number, vector in zip(numbers[1:], vectors[1:], strict=True):
+        total += number * vector
+    return total
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A matrix, and the arithmetic of vectors of float64 with it, wherever they live: a run never looks inside them."""
 
     n: int
-
-    def start(self) -> Any:
-        """Return the start vector, the same in every run."""
-
-    def apply(self, v: Any) -> Any:
-        """Return the product with the matrix, divided by the bound of its eigenvalues."""
-
-    def look(self, v: Any, image: Any) -> tuple[float, float]:
-        """Return ``<v, v>`` and ``<v, image>``; a run asks for this once a step."""
-
-    def combine(self, numbers: Sequence[float], vectors: Sequence[Any]) -> Any:
-        """Return the sum of numbers times vectors."""
+    start: Any  # the same in every run
+    apply: Callable[[Any], Any]  # the product with the matrix, divided by the bound of its eigenvalues
+    look: Callable[[Any, Any], tuple[float, float]] = look  # a run asks for this once a step
+    combine: Callable[..., Any] = combine
+    keep_all: bool = True
 
 
-class Basis(Protocol):
-    """All vectors of a run so far."""
-
-    def add(self, q: Any) -> None:
-        """Keep a vector of length 1."""
-
-    def remove_from(self, v: Any) -> Any:
-        """Return ``v`` less its parts along the vectors kept."""
-
-
-def top_eigenvalue(vectors: Vectors, bound: float, *, basis: Basis | None = None) -> float:
+def top_eigenvalue(vectors: Vectors, bound: float) -> float:
     """Return an upper estimate of the largest eigenvalue of a symmetric positive semi-definite matrix.
 
     Parameters
     ----------
     vectors : Vectors
-        The matrix and its vectors.
+        The matrix and its vectors. With ``keep_all`` each new one, an array or a tensor, is made orthogonal to all
+        before. Without it a new vector is made orthogonal to the last two only, which is all the recurrence asks for in
+        exact arithmetic; in floating point, eigenvalues that were found early come up again and take the place of new
+        ones, so that the result may be some tenths of a percent looser after 30 steps. It takes the memory of four
+        vectors instead of 34.
     bound : float
         Upper bound of the eigenvalues, such as the largest absolute row sum (Gershgorin).
-    basis : Basis, optional
-        Keeps all vectors, so that each new one is made orthogonal to all of them. Without it a new vector is made
-        orthogonal to the last two only, which is all the recurrence asks for in exact arithmetic; in floating point,
-        eigenvalues that were found early come up again and take the place of new ones, so that the result may be some
-        tenths of a percent looser after 30 steps. It takes the memory of four vectors instead of 34.
 
     Returns
     -------
@@ -69,7 +69,8 @@ def top_eigenvalue(vectors: Vectors, bound: float, *, basis: Basis | None = None
     """
     if bound == 0.0:
         return 0.0
-    v, before, length_before = vectors.start(), None, 1.0
+    v, before, length_before = vectors.start, None, 1.0
+    Q = library_of(v).stack([v] * min(vectors.n, MAX_STEPS)) if vectors.keep_all else None
     alphas: list[float] = []
     betas: list[float] = []
     while True:
@@ -88,49 +89,17 @@ def top_eigenvalue(vectors: Vectors, bound: float, *, basis: Basis | None = None
         numbers, parts = [1 / length, -alphas[-1] / length], [image, v]
         if before is not None:
             numbers, parts = [*numbers, -length / length_before], [*parts, before]
-        following = vectors.combine(numbers, parts)
-        if basis is not None:
-            basis.add(vectors.combine([1 / length], [v]))
-            following = basis.remove_from(following)
+        following = vectors.combine(numbers, *parts)
+        if Q is not None:
+            Q[len(alphas) - 1] = (1 / length) * v
+            following = _less(Q[: len(alphas)], following)
         v, before, length_before = following, v, length
 
 
-class HostVectors:
-    """Vectors of NumPy with a SciPy matrix; sums without BLAS, in a fixed order whatever the number of threads."""
-
-    def __init__(self, L: sp.csr_array, bound: float) -> None:
-        self.n = L.shape[0]
-        self._L = L / bound
-
-    def start(self) -> Array:
-        return start_vector(np.arange(self.n))
-
-    def apply(self, v: Array) -> Array:
-        return self._L @ v
-
-    def look(self, v: Array, image: Array) -> tuple[float, float]:
-        return float(np.einsum("i,i->", v, v)), float(np.einsum("i,i->", v, image))
-
-    def combine(self, numbers: Sequence[float], vectors: Sequence[Array]) -> Array:
-        total = numbers[0] * vectors[0]
-        for number, vector in zip(numbers[1:], vectors[1:], strict=True):
-            total += number * vector
-        return total
-
-
-class HostBasis:
-    """All vectors of a run in one array."""
-
-    def __init__(self, n: int) -> None:
-        self._Q, self._size = np.empty((min(n, MAX_STEPS), n)), 0
-
-    def add(self, q: Array) -> None:
-        self._Q[self._size] = q
-        self._size += 1
-
-    def remove_from(self, v: Array) -> Array:
-        Q = self._Q[: self._size]
-        return v - np.einsum("ij,i->j", Q, np.einsum("ij,j->i", Q, v))
+def _less(Q: Any, v: Any) -> Any:
+    """Return ``v`` less its parts along the rows of ``Q``."""
+    einsum = library_of(v).einsum
+    return v - einsum("ij,i->j", Q, einsum("ij,j->i", Q, v))
 
 
 def start_vector(nodes: Array) -> Array:
@@ -177,4 +146,5 @@ def largest_eigenvalue(L: sp.sparray | sp.spmatrix) -> float:
     bound = float(abs(L).sum(axis=1).max()) if L.shape[0] else 0.0
     if bound == 0.0:
         return 0.0
-    return top_eigenvalue(HostVectors(L, bound), bound, basis=HostBasis(L.shape[0]))
+    n, A = L.shape[0], L / bound
+    return top_eigenvalue(Vectors(n, start_vector(np.arange(n)), lambda v: A @ v), bound)

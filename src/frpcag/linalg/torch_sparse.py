@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from frpcag.linalg.lanczos import MAX_STEPS, largest_eigenvalue, start_vector, top_eigenvalue
+from frpcag.linalg.lanczos import Vectors, largest_eigenvalue, start_vector, top_eigenvalue
 from frpcag.linalg.small_indices import with_small_indices
 
 # Below this many entries the host has a product sooner than a GPU has its kernels started.
@@ -102,46 +101,10 @@ class TorchCSR:
         """
         if self.val.device.type == "cpu" or self.nnz < _FEW_ENTRIES:
             return largest_eigenvalue(self.to_scipy())
+        return self.lanczos()
+
+    def lanczos(self) -> float:
+        """Return it by a run on the device."""
         bound = float(self.sum_rows(self.val.abs()).max()) if self.nnz else 0.0
-        return top_eigenvalue(DeviceVectors(self, bound), bound, basis=DeviceBasis(self))
-
-
-class DeviceVectors:
-    """Vectors of a Lanczos run on the device of a matrix; the host looks at them once a step."""
-
-    def __init__(self, L: TorchCSR, bound: float) -> None:
-        self.n = L.shape[0]
-        self._L, self._bound = L, bound
-
-    def start(self) -> Tensor:
-        return torch.from_numpy(start_vector(np.arange(self.n))).to(self._L.val.device)
-
-    def apply(self, v: Tensor) -> Tensor:
-        return self._L.matvec(v) / self._bound
-
-    def look(self, v: Tensor, image: Tensor) -> tuple[float, float]:
-        square, inner = torch.stack([v @ v, v @ image]).tolist()
-        return square, inner
-
-    def combine(self, numbers: Sequence[float], vectors: Sequence[Tensor]) -> Tensor:
-        total = numbers[0] * vectors[0]
-        for number, vector in zip(numbers[1:], vectors[1:], strict=True):
-            total.add_(vector, alpha=number)
-        return total
-
-
-class DeviceBasis:
-    """All vectors of a Lanczos run in one tensor on the device of a matrix."""
-
-    def __init__(self, L: TorchCSR) -> None:
-        n = L.shape[0]
-        self._Q = torch.empty((min(n, MAX_STEPS), n), dtype=torch.float64, device=L.val.device)
-        self._size = 0
-
-    def add(self, q: Tensor) -> None:
-        self._Q[self._size] = q
-        self._size += 1
-
-    def remove_from(self, v: Tensor) -> Tensor:
-        Q = self._Q[: self._size]
-        return v - Q.T @ (Q @ v)
+        start = torch.from_numpy(start_vector(np.arange(self.shape[0]))).to(self.val.device)
+        return top_eigenvalue(Vectors(len(start), start, lambda v: self.matvec(v) / bound), bound)

@@ -94,7 +94,7 @@ def rounded(at: Certificate, moves: Moves, problem: Any, U: Any, units: Units) -
     return at._replace(data=moves.data, smooth=at.smooth + known, excess=excess, smooth_error=smooth_error)
 
 
-def rounding_room(inner: Any, units: Units | None, level: float | None) -> Callable[[Certificate], float]:
+def rounding_allowance(inner: Any, units: Units | None, level: float | None) -> Callable[[Certificate], float]:
     """Return what tells how much rounding the solution to the units of the data will add to a certificate's excess.
 
     A forecast, from the sizes of what will be rounded: a run that leaves room for it meets its tolerance afterwards.

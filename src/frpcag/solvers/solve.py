@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from frpcag.backends import Backend, select_backend
 from frpcag.problem import Array, Certificate, Problem, indefinite
 from frpcag.runtime.warn import warn_user
-from frpcag.solvers.conditioning import condition, in_units_of, restore, rounded, rounding_room, rows_of
+from frpcag.solvers.conditioning import condition, in_units_of, restore, rounded, rounding_allowance, rows_of
 from frpcag.solvers.options import SOLVERS, SolveOptions
 from frpcag.solvers.stopping import Progress, Solution, SolveInterrupted, Stop
 
@@ -122,7 +122,7 @@ def run(
     if units is not None and U0 is not None:
         U0 = rows_of(given).start(U0, units)
 
-    def posed(at: Certificate) -> Certificate:
+    def in_user_units(at: Certificate) -> Certificate:
         return at if units is None else in_units_of(at, given, units)
 
     # The kernels walk along rows: the longer dimension goes there.
@@ -137,12 +137,12 @@ def run(
     if isinstance(backend, str):
         backend = select_backend(backend, n_jobs=options.n_jobs, X=problem.X)
     rule, tol = options.stop, float(options.tol)
-    room = rounding_room(problem, units, level)
+    allowance = rounding_allowance(problem, units, level)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
         solution = SOLVERS[options.solver](
             posed_as,
             backend,
-            stop=Stop(rule, tol, int(options.max_iter), options.callback, watch, posed, room),
+            stop=Stop(rule, tol, int(options.max_iter), options.callback, watch, in_user_units, allowance),
             restart=options.restart,
             step=options.step,
             U0=U0.T if flip and U0 is not None else U0,
@@ -157,7 +157,9 @@ def run(
             solution.U, moves = restore(given, problem, solution.U, solution.slope, units)
         if not np.isfinite(moves.data):  # entries at the end of the range, brought back to their units
             raise ValueError(_out_of_range(given))
-        solution.settle(posed(rounded(solution.certificate, moves, problem, solution.U, units)), stop=rule, tol=tol)
+        solution.settle(
+            in_user_units(rounded(solution.certificate, moves, problem, solution.U, units)), stop=rule, tol=tol
+        )
     if solution.status == "interrupted":
         raise SolveInterrupted(solution)
     if solution.status == "max_iter":
