@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
 from frpcag import FRPCAG
 from frpcag.anndata import cluster, denoise
-from frpcag.cli.main import app
+from support.cli import invoke
 
 ad = pytest.importorskip("anndata", reason="anndata is not installed")
 
@@ -83,7 +82,7 @@ def test_a_wrong_mask_is_refused(cells):
 def test_an_h5ad_file_goes_through_the_command_line(cells, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cells.write_h5ad("cells.h5ad")
-    result = CliRunner().invoke(app, ["fit", "cells.h5ad", "--no-plots", "--nonnegative"])
+    result = invoke("fit", "cells.h5ad", "--no-plots", "--nonnegative")
     assert result.exit_code == 0, result.stderr
     run = json.loads((tmp_path / "frpcag-run-cells/run.json").read_text())
     assert run["feature_names"][:2] == ["gene0", "gene1"]

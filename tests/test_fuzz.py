@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from reproduction import missing_pixels
 from reproduction.evaluate import clustering_scores, outlier_scores, relative_error
 from reproduction.evaluate.foreground import mask_scores
-from typer.testing import CliRunner
 
 from frpcag import (
     FRPCAG,
@@ -23,9 +22,9 @@ from frpcag import (
     regularization_path,
     solve,
 )
-from frpcag.cli.main import app
 from frpcag.linalg.factorize import gram_svd
 from frpcag.solvers.stopping import CertificateWarning
+from support.cli import invoke
 from support.fuzz_arrays import KINDS, low_rank
 from support.fuzz_cases import ENTRIES, Case, run_case, working_folder
 from support.fuzz_oracles import require
@@ -216,7 +215,7 @@ def test_float32_tensors_are_clustered_in_float32():
 
 def test_a_message_keeps_its_code_whole(tmp_path):
     np.save(tmp_path / "data.npy", X().astype(object), allow_pickle=True)
-    said = CliRunner().invoke(app, ["fit", str(tmp_path / "data.npy"), "--output", str(tmp_path / "run")]).stderr
+    said = invoke("fit", tmp_path / "data.npy", "--output", tmp_path / "run").stderr
     assert "numpy.save(file, X.astype(float))" in said
 
 

@@ -51,13 +51,13 @@ def test_the_package_alone_loads_no_other_library():
 
 
 def test_a_model_loads_no_plots_no_compiler_and_no_optional_library():
-    late = ("numba", "matplotlib", "torch", "dask", "typer", "h5py", "av")
+    late = ("numba", "matplotlib", "torch", "dask", "h5py", "av")
     assert loaded_by("from frpcag import FRPCAG", *late) == []
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], []])
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["fit", "--help"], ["fit", "--nonsense", "x"]])
 def test_version_and_help_load_no_command(words):
-    code = f"from frpcag.cli.main import app\napp({words!r}, standalone_mode=False)"
+    code = f"from frpcag.cli.main import main\nmain({words!r})"
     commands = [f"frpcag.cli.{name}" for name in ("fit", "info", "runs")]
     assert loaded_by(code, "numpy", "scipy", "sklearn", "numba", *commands) == []
 

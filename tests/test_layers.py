@@ -42,7 +42,7 @@ ALLOWED = {
     "report": {"insight", "plots", "linalg", "engines"},
 }
 # The command line calls what it likes, but a command knows no other command, and what they share knows none.
-SHARED_CLI = {"options", "errors", "progress", "runs", "pictures", "tables", "video_outputs"}
+SHARED_CLI = {"options", "errors", "models", "progress", "runs", "tables", "video_outputs"}
 # Modules that one folder may import of another, where the rest of it is none of its business.
 ONLY = {("video", "estimators"): {"frpcag.estimators.whole"}}
 LATE = {

@@ -1,5 +1,9 @@
 """``{cli-help} fit``: the help text of a command, as the command prints it."""
 
+import io
+import os
+from contextlib import redirect_stdout
+
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -11,15 +15,18 @@ class CliHelp(Directive):
 
     def run(self):
         """Return the text as one literal block."""
-        from typer.testing import CliRunner
+        from frpcag.cli.main import main
 
-        from frpcag.cli.main import app
-
-        plain = {"COLUMNS": "98", "NO_COLOR": "1", "TERM": "dumb"}
-        done = CliRunner().invoke(app, [*self.arguments, "--help"], prog_name="frpcag", env=plain)
-        if done.exit_code != 0:
-            raise self.error(f"frpcag {' '.join(self.arguments)} --help ended with {done.exit_code}: {done.output}")
-        text = "\n".join(line.rstrip() for line in done.output.strip().splitlines())
+        printed, before = io.StringIO(), os.environ.get("COLUMNS")
+        os.environ["COLUMNS"] = "98"
+        try:
+            with redirect_stdout(printed):
+                code = main([*self.arguments, "--help"])
+        finally:
+            os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+        if code != 0:
+            raise self.error(f"frpcag {' '.join(self.arguments)} --help ended with {code}")
+        text = "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
         return [nodes.literal_block(text, text, language="text")]
 
 

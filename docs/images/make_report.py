@@ -25,7 +25,7 @@ def pictures() -> None:
     from reproduction.corrupt import block_occlusion
 
     from frpcag import FRPCAG
-    from frpcag.cli.main import app
+    from frpcag.cli.main import main as frpcag
     from support.browser import Browser
 
     folder = Path(tempfile.mkdtemp())
@@ -40,7 +40,7 @@ def pictures() -> None:
     )
     np.save(folder / "hallmonitor.npy", clip.X.reshape(-1, *clip.shape).astype(np.uint8))
     clip_file, run = str(folder / "hallmonitor.npy"), str(folder / "video")
-    app(["video", clip_file, "--output", run, "--quiet"], standalone_mode=False)
+    frpcag(["video", clip_file, "--output", run, "--quiet"])
     browser = Browser(folder / "profile")
     for name, address, window in (
         ("digits", (folder / "digits.html").as_uri(), {"height": 1900}),

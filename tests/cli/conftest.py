@@ -5,10 +5,9 @@ import signal
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from frpcag.cli.main import app
 from frpcag.data import make_low_rank_on_graphs
+from support.cli import invoke
 
 
 @pytest.fixture(autouse=True)
@@ -41,4 +40,4 @@ def data(working_folder, X):
 @pytest.fixture
 def frpcag():
     """Run the command line; ``frpcag("fit", file)``."""
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+    return invoke

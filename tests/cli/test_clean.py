@@ -5,12 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import frpcag as library
 from frpcag.cells.rounds import CellRounds
-from frpcag.cli.main import app
 from frpcag.tables import read_table
+from support.cli import invoke
 
 FILES = {"cell_map.png", "cleaned.csv", "model.npz", "probability.csv", "report.html", "run.json", "wrong_cells.csv"}
 
@@ -42,7 +41,7 @@ def run(tmp_path_factory):
     X[7, 3], hit[7, 3] = np.nan, False
     write_csv(folder / "plant.csv", X)
     words = ["clean", folder / "plant.csv", "--decimal", ",", "--output", folder / "run", "--save-model", "--fill"]
-    result = CliRunner().invoke(app, [str(word) for word in words])
+    result = invoke(*words)
     assert result.exit_code == 0, result.stderr
     return folder / "run", X, hit, result
 

@@ -227,7 +227,7 @@ def test_a_failure_while_writing_leaves_nothing(stack, frpcag, working_folder, m
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("frpcag.cli.video.write_image", full_disk)
+    monkeypatch.setattr("frpcag.cli.video_outputs.write_image", full_disk)
     result = frpcag("video", stack)
     assert result.exit_code == 2
     assert "cannot be written (No space left on device)" in result.stderr
@@ -272,7 +272,9 @@ def test_a_stream_is_refused_with_the_way_out(frpcag):
 
 def test_the_page_shows_frames_with_their_masks_and_shares(stack, frames, frpcag, working_folder, monkeypatch):
     shown = []
-    monkeypatch.setattr("frpcag.cli.video.video_page", lambda *told: shown.append(video_page(*told)) or shown[0])
+    monkeypatch.setattr(
+        "frpcag.cli.video.video_page", lambda *told, **more: shown.append(video_page(*told, **more)) or shown[0]
+    )
     assert frpcag("video", stack, "--max-frames", 12).exit_code == 0
     fit, mask = shown[0], shown[0].pictures.stacks["mask"]
     assert list(fit.pictures.stacks) == ["frame", "background", "foreground", "mask"]

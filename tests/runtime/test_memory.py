@@ -98,14 +98,12 @@ def test_nothing_is_refused_where_the_system_does_not_say(monkeypatch):
 
 
 def test_the_command_line_says_it_in_one_line(monkeypatch, tmp_path):
-    from typer.testing import CliRunner
-
-    from frpcag.cli.main import app
+    from support.cli import invoke
 
     np.save(tmp_path / "X.npy", np.zeros((8000, 400)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
-    result = CliRunner().invoke(app, ["fit", "X.npy"])
+    result = invoke("fit", "X.npy")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
     assert "out of memory (a fit of X with shape (8000, 400)" in result.stderr

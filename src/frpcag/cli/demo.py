@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -24,19 +23,7 @@ from sklearn.preprocessing import scale
 
 from frpcag import FRPCAGClustering, RobustGraphCleaner
 from frpcag.baselines import RPCA
-from frpcag.cli import options
-from frpcag.cli.errors import InputError
-from frpcag.cli.progress import Bar
-from frpcag.cli.runs import (
-    Timer,
-    check_output,
-    library_versions,
-    print_json,
-    read_run,
-    run_folder,
-    seconds_in_words,
-    write_run,
-)
+from frpcag.cli.runs import Result, Run
 from frpcag.report.figures import data_address
 
 Array = np.ndarray
@@ -96,23 +83,12 @@ IMPUTERS: dict[str, Callable[[Cell], Array]] = {
 }
 
 
-def demo(
-    output: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for the page; an earlier demo is replaced.")
-    ] = Path("frpcag-demo"),
-    as_json: options.Json = False,
-) -> None:
-    """Repair wrong cells, find clusters and fill in missing values, and compare with the usual tools."""
-    overwrite = read_run(output).get("command") == "demo"
-    if output.exists() and not overwrite:
-        raise InputError(f"--output={output} exists and is not the folder of a demo; pass another --output.")
-    check_output(output, overwrite=overwrite)
+def work(run: Run) -> Result:
+    """Try all tools on all data, and draw what came of it."""
     cells, gaps = wrong_cells(), missing_values()
-    timer = Timer()
-    with Bar(shown=not as_json) as bar, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # spectral clustering warns of graphs in several pieces
-        cleaned = _tried(bar, "cleaning", CLEANERS, cells, lambda _, name, use: use(cells[name]))
-        timer.lap("cleaning")
+        cleaned = _tried(run, "cleaning", CLEANERS, cells, lambda _, name, use: use(cells[name]))
 
         def clustered(tool: str, name: str, use: Callable) -> Array:
             """Cluster the data as given; ours with wrong cells as missing, which is what ``clean=True`` does."""
@@ -120,30 +96,19 @@ def demo(
             marked = np.where(repaired == X, X, np.float32(np.nan)) if tool == OURS else X
             return use(marked, len(np.unique(cells[name].y)))
 
-        labels = _tried(bar, "clustering", CLUSTERERS, cells, clustered)
-        timer.lap("clustering")
-        filled = _tried(bar, "filling in", IMPUTERS, gaps, lambda _, name, use: use(gaps[name]))
-        timer.lap("filling in")
-        bar.stage("drawing")
-        record: dict[str, Any] = {
-            "command": "demo",
-            "seed": SEED,
-            "cleaning": _figures(cleaned, lambda name, result: _distance(result, cells[name].truth)),
-            "clustering": _figures(labels, lambda name, result: _error_of_labels(cells[name].y, result)),
-            "missing": _figures(filled, lambda name, result: _distance_at_gaps(result, gaps[name])),
-            "versions": library_versions(),
-        }
-        with run_folder(output, overwrite=overwrite) as folder:
-            (folder / PAGE).write_text(_page(record, cells, cleaned, gaps, filled), encoding="utf-8")
-            record["timings"] = {**timer.seconds, "page": timer.lap("page")}
-            record["files"] = [PAGE]
-            write_run(folder, record)
-    if as_json:
-        print_json(record)
-    else:
-        console = Console(highlight=False, markup=False)
-        _print_figures(console, record)
-        console.print(f"Open {output / PAGE} in a browser for the pictures ({seconds_in_words(record['timings'])}).")
+        labels = _tried(run, "clustering", CLUSTERERS, cells, clustered)
+        filled = _tried(run, "filling in", IMPUTERS, gaps, lambda _, name, use: use(gaps[name]))
+    run.record |= {
+        "seed": SEED,
+        "cleaning": _errors(cleaned, lambda name, result: _distance(result, cells[name].truth)),
+        "clustering": _errors(labels, lambda name, result: _error_of_labels(cells[name].y, result)),
+        "missing": _errors(filled, lambda name, result: _distance_at_gaps(result, gaps[name])),
+    }
+
+    def write(folder: Path) -> None:
+        (folder / PAGE).write_text(_page(run.record, cells, cleaned, gaps, filled), encoding="utf-8")
+
+    return Result(write=write, figures=_figures)
 
 
 def wrong_cells() -> dict[str, Cell]:
@@ -191,17 +156,18 @@ def _standardised(load: Callable) -> tuple[Array, Array]:
     return scale(X).astype(np.float32), y
 
 
-def _tried(bar: Bar, what: str, tools: dict, cells: dict[str, Cell], use: Callable) -> dict[str, dict[str, Array]]:
+def _tried(run: Run, what: str, tools: dict, cells: dict[str, Cell], use: Callable) -> dict[str, dict[str, Array]]:
     """Return the result of every tool on every cell: ``use(name of the tool, name of the cell, tool)``."""
     results: dict[str, dict[str, Array]] = {}
     total = len(tools) * len(cells)
     for done, (tool, name) in enumerate((tool, name) for tool in tools for name in cells):
-        bar.advance(f"{what}: {tool}", done, total)
+        run.bar.advance(f"{what}: {tool}", done, total)
         results.setdefault(tool, {})[name] = use(tool, name, tools[tool])
+    run.lap(what)
     return results
 
 
-def _figures(results: dict[str, dict[str, Array]], judge: Callable[[str, Array], float]) -> dict[str, dict[str, float]]:
+def _errors(results: dict[str, dict[str, Array]], judge: Callable[[str, Array], float]) -> dict[str, dict[str, float]]:
     return {
         tool: {name: float(judge(name, result)) for name, result in of_tool.items()}
         for tool, of_tool in results.items()
@@ -277,8 +243,8 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
         ),
     }
     console = Console(file=StringIO(), record=True, width=120, highlight=False, markup=False)
-    console.print(_LEAD)
-    _print_figures(console, record)
+    for shown in (_LEAD, *_figures(record)):
+        console.print(shown)
     drawn = "".join(f'<p>{words}</p><img alt="{words}" src="{_drawn(figure)}">' for words, figure in pictures.items())
     return console.export_html(inline_styles=True, code_format=_FORMAT.replace("PICTURES", drawn))
 
@@ -309,16 +275,16 @@ def where_not_first(rows: dict[str, dict[str, float]]) -> str:
     return f"Not first: {'; '.join(told)}." if told else ""
 
 
-def _print_figures(console: Console, record: dict[str, Any]) -> None:
+def _figures(record: dict[str, Any]) -> list[Any]:
+    shown: list[Any] = []
     for name, words in (
         ("cleaning", "Wrong cells: distance to the true data, in % of their spread"),
         ("clustering", "Clusters: samples in the wrong one, in %"),
         ("missing", "Missing values: error at the gaps, in % of their spread"),
     ):
-        console.print(words)
-        console.print(_table(record[name]))
         told = "" if name == "cleaning" else where_not_first(record[name])  # "as given" is no tool
-        console.print(f"{told}\n" if told else "")
+        shown += [words, _table(record[name]), f"{told}\n" if told else ""]
+    return shown
 
 
 def _table(rows: dict[str, dict[str, float]]) -> Table:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
+from argparse import Namespace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from frpcag.backends import BACKENDS
-from frpcag.cli import options
-from frpcag.cli.runs import library_versions, print_json
+from frpcag.cli.runs import library_versions, print_rows, to_json
 from frpcag.runtime.threads import count_threads
 
 EXTRAS = {
@@ -26,29 +26,22 @@ EXTRAS = {
 }
 
 
-def info(as_json: options.Json = False) -> None:
-    """Show versions, cores, backends, the cache of compiled code and extras."""
+def show(asked: Namespace) -> None:
+    """Print what is installed."""
     record = _record()
-    if as_json:
-        print_json(record)
+    if asked.json:
+        sys.stdout.write(to_json(record))
         return
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, version in record["versions"].items():
-        table.add_row(name, version or "not installed")
-    table.add_row("platform", record["platform"])
-    table.add_row("cores", str(record["cores"]))
-    table.add_row("backends", ", ".join(_yes_no(record["backends"], "not installed")))
     cache = record["numba_cache"]
     if cache["folder"] is None:
         words = "none: kernels are compiled in every new process; set NUMBA_CACHE_DIR"
     else:
         words = f"{cache['folder']} ({'writable' if cache['writable'] else 'not writable; set NUMBA_CACHE_DIR'})"
-    table.add_row("compiled code", words)
-    for extra, found in record["extras"].items():
-        table.add_row(f"frpcag[{extra}]", ", ".join(_yes_no(found, "not installed")))
-    Console(highlight=False, markup=False).print(table)
+    rows = [(name, version or "not installed") for name, version in record["versions"].items()]
+    rows += [("platform", record["platform"]), ("cores", str(record["cores"]))]
+    rows += [("backends", _found(record["backends"])), ("compiled code", words)]
+    rows += [(f"frpcag[{extra}]", _found(found)) for extra, found in record["extras"].items()]
+    print_rows(Console(highlight=False, markup=False), rows)
 
 
 def _record() -> dict[str, Any]:
@@ -76,5 +69,5 @@ def _numba_cache() -> dict[str, Any]:
     return {"folder": str(folder), "writable": os.access(existing, os.W_OK)}
 
 
-def _yes_no(found: dict[str, bool], word: str) -> list[str]:
-    return [name if here else f"{name} ({word})" for name, here in found.items()]
+def _found(found: dict[str, bool]) -> str:
+    return ", ".join(name if here else f"{name} (not installed)" for name, here in found.items())

@@ -1,210 +1,131 @@
-"""Options shared by the commands, and the words they take."""
+"""What each command takes: its words, how they are read, and its help."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from math import isfinite, prod
+import argparse
+import ast
+import tomllib
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from frpcag.cli.errors import InputError
-from frpcag.losses import LOSSES
 
-# Headings of the groups of options in the help.
-DATA, MODEL, SOLVER, OUTPUT = "The file", "The model", "The solver", "The output"
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+# Each command is the module of this name, which is imported when it is called.
+_OPTIONS, COMMANDS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8")).values()
+_DEFAULTS = {"seed": 0, "every": 1, "fit_frames": 1000, "max_memory": 4.0, "threshold": "auto", "k": "auto", "set": {}}
 
 
-class SampleGraph(StrEnum):
-    """How the samples are linked."""
+def parse_value(text: str) -> Any:
+    """Return what a word is in Python: a number, a tuple, None, True, False; a word where it is none of them.
 
-    auto = "auto"
-    exact = "exact"
-    approximate = "approximate"
-    none = "none"
-
-
-class FeatureGraph(StrEnum):
-    """How the features are linked."""
-
-    auto = "auto"
-    exact = "exact"
-    approximate = "approximate"
-    grid = "grid"
-    none = "none"
-
-
-class Laplacian(StrEnum):
-    """Which Laplacian a graph gets."""
-
-    normalized = "normalized"
-    combinatorial = "combinatorial"
-
-
-Loss = StrEnum("Loss", list(LOSSES))  # type: ignore[misc]
-
-
-class BackendName(StrEnum):
-    """What computes the steps."""
-
-    auto = "auto"
-    numpy = "numpy"
-    numba = "numba"
-    torch = "torch"
-
-
-def parse_gamma(text: str) -> str | float:
-    """Return "auto" or a finite number >= 0."""
-    return "auto" if text == "auto" else _number(text, "'auto' or a finite number >= 0", lambda x: x >= 0)
-
-
-def parse_metric(text: str) -> str:
-    """Return the name of a metric."""
-    from frpcag.graphs.metric import check_metric
-
+    Examples
+    --------
+    >>> from frpcag.cli.options import parse_value
+    >>> parse_value("0.5"), parse_value("none"), parse_value("8, 8"), parse_value("auto")
+    (0.5, None, (8, 8), 'auto')
+    """
     try:
-        check_metric(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    return text
-
-
-def parse_tol(text: str | float) -> float:
-    """Return a finite number >= 0."""
-    return _number(text, "a finite number >= 0, such as 1e-3", lambda x: x >= 0)
-
-
-def parse_components(text: str | float) -> int | float:
-    """Return a whole number of components, or the share of the squared singular values to keep."""
-    value = _number(text, "a whole number >= 1, or a share in (0, 1)", lambda x: 0 < x < 1 or (x >= 1 and x == int(x)))
-    return int(value) if value >= 1 else value
-
-
-def parse_clusters(text: str | int) -> str | int:
-    """Return "auto" or a whole number of clusters."""
-    rule = "'auto' or a whole number >= 1"
-    return "auto" if text == "auto" else int(_number(text, rule, lambda x: x >= 1 and x == int(x)))
-
-
-def parse_jobs(text: str | int) -> int:
-    """Return a number of threads, counted back from all cores if negative."""
-    return int(_number(text, "a whole number other than 0; -1 is all cores", lambda x: x != 0 and x == int(x)))
-
-
-def parse_seed(text: str | int) -> int:
-    """Return a whole number that NumPy takes as a seed."""
-    rule = f"a whole number from 0 to {2**32 - 1}"
-    return int(_number(text, rule, lambda x: 0 <= x < 2**32 and x == int(x)))
-
-
-def parse_delimiter(text: str) -> str:
-    """Return one character; the words tab and space stand for theirs."""
-    return {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
-
-
-def parse_feature_shape(text: str | tuple[int, int]) -> tuple[int, int]:
-    """Return (height, width) from ``HxW``."""
-    if isinstance(text, tuple):
+        return ast.literal_eval(text.capitalize() if text in ("none", "true", "false") else text)
+    except (ValueError, SyntaxError):
         return text
-    sizes = text.lower().replace(",", "x").split("x")
-    if len(sizes) != 2 or not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
-        raise typer.BadParameter(f"{text!r} must be HEIGHTxWIDTH of an image, such as 28x28")
-    return int(sizes[0]), int(sizes[1])
 
 
-def check_feature_shape(feature_shape: tuple[int, int] | None, n_features: int, file: Path) -> None:
-    """Raise InputError unless an image of this size has as many pixels as the rows of a file have features."""
-    if feature_shape is not None and prod(feature_shape) != n_features:
-        height, width = feature_shape
-        raise InputError(
-            f"--feature-shape={height}x{width} has {height * width} pixels but {file} has {n_features} features; "
-            "pass height and width of the image behind a row."
-        )
+def _pair(text: str) -> tuple[int, int]:
+    first, second = text.lower().split("x")
+    if int(first) < 1 or int(second) < 1:
+        raise ValueError
+    return int(first), int(second)
 
 
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="csv, tsv, parquet, h5ad, npy, npz, mat or h5; samples in rows.")
-]
-Key = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Name of the array, if an npz, mat or h5 file holds several.", rich_help_panel=DATA
-    ),
-]
-# How a table is read; frpcag.cli.tables.read_input takes all of them.
-Columns = Annotated[
-    str | None,
-    typer.Option(metavar="A,B", help="Use only these columns (names, or numbers from 1).", rich_help_panel=DATA),
-]
-Drop = Annotated[str | None, typer.Option(metavar="A,B", help="Leave these columns out.", rich_help_panel=DATA)]
-Id = Annotated[
-    str | None, typer.Option("--id", metavar="A", help="The column that names the rows.", rich_help_panel=DATA)
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WORDS", help='More words for "no value", besides empty cells and NA: "?,-999".', rich_help_panel=DATA
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        parser=parse_delimiter,
-        metavar="C",
-        help="What separates the cells of a text file (also tab or space); found by default.",
-        rich_help_panel=DATA,
-    ),
-]
-Decimal = Annotated[str | None, typer.Option(metavar=".|,", help="Decimal mark of a text file.", rich_help_panel=DATA)]
-Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Encoding of a text file; utf-8 by default.", rich_help_panel=DATA)
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER", help="Folder to write; frpcag-run-<name of the input> by default.", rich_help_panel=OUTPUT
-    ),
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.", rich_help_panel=OUTPUT)
-]
-Jobs = Annotated[
-    Any,
-    typer.Option(parser=parse_jobs, metavar="N", help="Threads; all cores by default.", rich_help_panel=SOLVER),
-]
-
-
-Metric = Annotated[
-    Any,
-    typer.Option(
-        parser=parse_metric,
-        metavar="NAME",
-        help="Distance between samples: euclidean; l1 or truncated, which resist gross errors; cosine, blind to "
-        "length; auto takes the one of the first three that predicts best.",
-        rich_help_panel=MODEL,
-    ),
-]
-
-
-def seed_option(help: str) -> Any:
-    """Return the option of a seed."""
-    return typer.Option(parser=parse_seed, metavar="N", help=help, rich_help_panel=SOLVER)
-
-
-def gamma_option(help: str) -> Any:
-    """Return the option of a number that may be left to the library."""
-    return typer.Option(parser=parse_gamma, metavar="auto|X", help=help, rich_help_panel=MODEL)
-
-
-def _number(text, rule: str, holds) -> float:
+def parse_feature_shape(text: str) -> tuple[int, int]:
+    """Return (height, width) from ``HxW``."""
     try:
-        value = float(text)
+        return _pair(text)
     except ValueError:
-        value = float("nan")
-    if not (isfinite(value) and holds(value)):
-        raise typer.BadParameter(f"{str(text)!r} must be {rule}")
-    return value
+        raise argparse.ArgumentTypeError(f"{text!r} must be HEIGHTxWIDTH of an image, such as 28x28") from None
+
+
+def parse_resize(text: str) -> tuple[int, int] | float:
+    """Return (height, width) from ``WxH``, or a factor.
+
+    Examples
+    --------
+    >>> from frpcag.cli.options import parse_resize
+    >>> parse_resize("320x240"), parse_resize("0.5")
+    ((240, 320), 0.5)
+    """
+    try:
+        if "x" in text.lower():
+            return _pair(text)[::-1]
+        if 0 < float(text) <= 16:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} must be WIDTHxHEIGHT, such as 320x240, or a factor, such as 0.5")
+
+
+class _Set(argparse.Action):
+    """Collect the parameters that ``--set`` names."""
+
+    def __call__(self, parser, asked, words, option=None) -> None:
+        name, equals, text = words.partition("=")
+        if not equals:
+            parser.error(f"argument --set: {words!r} must be NAME=VALUE, such as gamma1=0.5")
+        asked.set = {**asked.set, name: parse_value(text)}
+
+
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("seed", "jobs", "max_frames", "every", "fit_frames"), int),
+    **dict.fromkeys(("clusters", "k", "n_components", "threshold"), parse_value),
+    "max_memory": float,
+    "resize": parse_resize,
+    "feature_shape": parse_feature_shape,
+    "delimiter": lambda text: {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text),
+    "output": Path,
+    "model": Path,
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of every other input."""
+
+    def error(self, message: str) -> Any:
+        raise InputError(f"{message}. See {self.prog} --help.")
+
+
+def parse(name: str, words: list[str]) -> argparse.Namespace:
+    """Return what the words behind a command ask for; ``--help`` prints its help and ends the process."""
+    command = COMMANDS[name]
+    parser = _Parser(
+        prog=f"frpcag {name}",
+        description=f"{command['help']}\n\n{command['more'].strip()}".strip(),
+        epilog=f"example:\n  {command['example']}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=name, file=name, no_plots=False)
+    flags: list[str] = []
+    for title, options in command["options"].items():
+        group = parser.add_argument_group(title)
+        for option in options.split():
+            spec, text = _OPTIONS[option]
+            *names, last = spec.split()
+            how: dict[str, Any] = {"action": "store_true"}
+            if last.startswith("-"):
+                names.append(last)
+            else:
+                how = {"metavar": last, "type": _TYPES.get(option, str), "default": _DEFAULTS.get(option)}
+                how |= {"action": _Set} if option == "set" else {}
+            flags += names
+            group.add_argument(*(names or ["file"]), help=text.replace("%", "%%"), **how)
+    parser.set_defaults(flags=frozenset(flags))
+    asked, unknown = parser.parse_known_args(words)
+    if unknown:
+        word = unknown[0].partition("=")[0]
+        near = get_close_matches(word, flags, 1)
+        if not word.startswith("-"):
+            parser.error(f"unexpected argument {word!r}")
+        meant = f"did you mean {near[0]}? Else " if near else ""
+        parser.error(f"no such option: {word}; {meant}parameters of the estimator go through --set NAME=VALUE")
+    return asked

@@ -1,12 +1,7 @@
-"""What a person sees while they wait, on stderr: stages, the gap on its way to the tolerance, warnings."""
+"""What a person sees while they wait, on stderr: stages, and the gap on its way to the tolerance."""
 
 from __future__ import annotations
 
-import re
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from math import isfinite, log
 from typing import TYPE_CHECKING
 
@@ -20,8 +15,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
-
-from frpcag.cli.errors import in_option_words, printable
 
 if TYPE_CHECKING:
     from frpcag.solvers import Progress
@@ -96,32 +89,3 @@ def share_done(first: float, gap: float, tol: float) -> float:
     if not (isfinite(first) and isfinite(gap)) or tol <= 0 or first <= tol or gap <= 0:
         return 0.0
     return min(max(log(first / gap) / log(first / tol), 0.0), 1.0)
-
-
-@contextmanager
-def collected_warnings(column_name: Callable[[int], str] | None = None) -> Iterator[list[str]]:
-    """Give a list that holds, after the block, what the library warned of, one line each.
-
-    ``column_name`` tells what a column is called of which the library knows the number, from 0.
-    """
-    lines: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        warnings.simplefilter("always", RuntimeWarning)
-        yield lines
-    told = dict.fromkeys(in_option_words(str(warning.message)) for warning in caught)
-    name = column_name or (lambda j: f"column {j}")
-    lines += [re.sub(r"\bcolumn (\d+)", lambda found: name(int(found[1])), line) for line in told]
-
-
-def print_warnings(lines: list[str]) -> None:
-    """Print one line a warning on stderr."""
-    for line in lines:
-        print(f"warning: {printable(line)}", file=sys.stderr)
-
-
-def print_notices(lines: list[str]) -> None:
-    """Print one line a notice on stderr: what was done to the input, which is no fault."""
-    for line in lines:
-        print(f"note: {printable(line)}", file=sys.stderr)

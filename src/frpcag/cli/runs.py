@@ -1,38 +1,152 @@
-"""The run folder: checked before the work starts, written whole at its end, with all about the run in it."""
+"""What every run has: a folder written whole at its end, the record of it in run.json, and words for people."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import re
 import sys
+import warnings
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from rich.console import Console
+from rich.table import Table
+
 import frpcag
-from frpcag.cli.errors import InputError
-from frpcag.estimators.whole import fit_as_far_as_possible
+from frpcag.cli.errors import CTRL_C, InputError, in_option_words, input_errors, printable
+from frpcag.cli.models import solved
+from frpcag.cli.options import COMMANDS
+from frpcag.cli.progress import Bar
+from frpcag.report import Fit, write_report
 from frpcag.runtime.atomic import RUN_FILE, atomic_folder
 
-# What a fitted model says of a solve that Ctrl-C ended.
-INTERRUPTED = "interrupted"
 # The report of a run, in its folder.
 PAGE = "report.html"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "matplotlib")
+Rows = list[tuple[str, str]]
 
 
-class _Rehearsed(Exception):
-    """Ends the rehearsal of a run folder."""
+class Run:
+    """One call of a command: what is asked, and what is noted for its record on the way."""
+
+    def __init__(self, asked: Namespace, bar: Bar) -> None:
+        self.asked, self.bar, self.file = asked, bar, Path(asked.file)
+        self.record: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+        self.notes: list[str] = []
+        self.notices: list[str] = []
+        self.column_name: Callable[[int], str] = "column {}".format
+        self.interrupted = False
+        self._last = perf_counter()
+
+    def lap(self, stage: str, parts: dict[str, float] | None = None) -> None:
+        """Note the seconds since the last lap under a name, or the parts of them that are known."""
+        before, self._last = self._last, perf_counter()
+        self.seconds |= parts or {stage: self._last - before}
+
+    def fit(self, model: Any, X: Any, method: str = "fit") -> Any:
+        """Fit and return what the method gives; after Ctrl-C in the solve None: the model holds a certified result."""
+        try:
+            return getattr(model, method)(X)
+        except KeyboardInterrupt:
+            inner = solved(model)
+            if getattr(inner, "status_", None) != "interrupted":
+                raise
+        self.interrupted = True
+        gap = f"a relative duality gap of {inner.duality_gap_:.2g}"
+        self.notes.append(f"interrupted after {inner.n_iter_} steps; the result is valid, with {gap}.")
+        return None
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Note what the library warns of, one line each, columns by their names."""
+
+        def hear(message, *_: Any, **__: Any) -> None:
+            line = re.sub(
+                r"\bcolumn (\d+)",
+                lambda at: self.column_name(int(at[1])),
+                in_option_words(str(message), self.asked.flags),
+            )
+            if line not in self.notes:
+                self.notes.append(line)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            warnings.simplefilter("always", RuntimeWarning)
+            warnings.showwarning = hear
+            yield
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command found, before anything is on disk; ``write`` may still add to the record."""
+
+    write: Callable[[Path], object]
+    rows: Callable[[dict[str, Any]], Rows] = lambda record: []
+    page: Callable[..., Fit] | None = None
+    figures: Callable[[dict[str, Any]], list[Any]] = lambda record: []
+
+
+def carry_out(work: Callable[[Run], Result], asked: Namespace) -> int:
+    """Do the work of a command, write its folder, say what came of it, and return the exit code."""
+    target = asked.output or Path(COMMANDS[asked.command]["folder"].format(Path(asked.file).stem))
+    overwrite = asked.overwrite or (asked.command == "demo" and (target / "demo.html").is_file())
+    check_output(target, overwrite=overwrite)
+    with Bar(shown=not (asked.json or asked.quiet)) as bar:
+        run = Run(asked, bar)
+        with input_errors(run.file, asked.flags), run.heard():
+            result = work(run)
+            bar.stage(f"writing {target}")
+            with run_folder(target, overwrite=overwrite) as folder:
+                record = _written(run, result, folder)
+    if asked.json:
+        sys.stdout.write(to_json(record))
+        return CTRL_C if run.interrupted else 0
+    told = [("warning", line) for line in run.notes]
+    told += [] if asked.quiet else [("note", line) for line in run.notices]
+    for kind, line in told:
+        print(f"{kind}: {printable(line)}", file=sys.stderr)
+    if not asked.quiet:
+        console = Console(highlight=False, markup=False)
+        for figure in result.figures(record):
+            console.print(figure)
+        rows = [*result.rows(record), ("time", seconds_in_words(record["timings"]))]
+        rows += [("written to", f"{str(target).rstrip('/')}/"), ("", ", ".join([*record["files"], RUN_FILE]))]
+        print_rows(console, rows)
+    return CTRL_C if run.interrupted else 0
+
+
+def _written(run: Run, result: Result, folder: Path) -> dict[str, Any]:
+    """Write all that a run leaves, and return its record."""
+    result.write(folder)
+    common = {"timings": run.seconds, "versions": library_versions(), "warnings": run.notes}
+    if result.page is not None and not run.asked.no_plots:
+        files = {path.name: path.name for path in sorted(folder.iterdir())}
+        write_report(folder / PAGE, result.page(title=run.file.name, files=files, **common))
+    run.lap("write")
+    written = sorted(path.name for path in folder.iterdir())
+    record = {"command": run.asked.command, **run.record, **common, "files": written}
+    (folder / RUN_FILE).write_text(to_json(record), encoding="utf-8")
+    return record
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
     """Raise InputError unless a run folder can be written there; leave nothing behind."""
-    with suppress(_Rehearsed), run_folder(output, overwrite=overwrite):
-        raise _Rehearsed
+
+    class Rehearsed(Exception):
+        pass
+
+    with suppress(Rehearsed), run_folder(output, overwrite=overwrite):
+        raise Rehearsed
 
 
 @contextmanager
@@ -59,28 +173,9 @@ def run_folder(output: Path, *, overwrite: bool) -> Iterator[Path]:
         ) from error
 
 
-def read_run(output: Path) -> dict[str, Any]:
-    """Return what the run.json of a folder says; nothing where there is none."""
-    try:
-        record = json.loads((output / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
 def to_json(record: dict[str, Any]) -> str:
     """Return a record as strict JSON."""
-    return json.dumps(record, indent=2, allow_nan=False)
-
-
-def write_run(folder: Path, record: dict[str, Any]) -> None:
-    """Write run.json."""
-    (folder / RUN_FILE).write_text(to_json(record) + "\n", encoding="utf-8")
-
-
-def print_json(record: dict[str, Any]) -> None:
-    """Print a record on stdout."""
-    sys.stdout.write(to_json(record) + "\n")
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
 def library_versions() -> dict[str, str | None]:
@@ -93,75 +188,17 @@ def library_versions() -> dict[str, str | None]:
     return versions
 
 
-def fit_or_partial(estimator: Any, X: Any) -> Any:
-    """Fit, and return the fitted FRPCAG; Ctrl-C in the solve gives the certified result so far.
-
-    Parameters
-    ----------
-    estimator : FRPCAG or FRPCAGClustering
-    X : ndarray of shape (n_samples, n_features)
-
-    Returns
-    -------
-    FRPCAG
-        ``estimator`` itself or its ``estimator_``; ``status_`` tells whether it was interrupted.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Ctrl-C came before there was a result.
-    """
-    fit_as_far_as_possible(estimator, X)
-    return getattr(estimator, "estimator_", estimator)
-
-
-def certificate(model) -> dict[str, Any]:
-    """Return the proof that a fitted FRPCAG carries, and why it ended."""
-    return {
-        "objective": float(model.objective_),
-        "relative_gap": float(model.duality_gap_),
-        "tol": model.tol,
-        "converged": bool(model.converged_),
-        "n_iter": int(model.n_iter_),
-        "status": model.status_,
-    }
-
-
-def certificate_in_words(proof: dict[str, Any]) -> str:
-    """Return the certificate as a sentence.
-
-    Examples
-    --------
-    >>> from frpcag.cli.runs import certificate_in_words
-    >>> certificate_in_words({"relative_gap": 8e-4, "tol": 1e-3, "n_iter": 17, "status": "converged"})
-    'within 0.08 % of the optimum, proved (asked for 0.1 %; 17 steps)'
-    """
-    ends = {"max_iter": ", the limit", "interrupted": ", then interrupted"}
-    steps = f"{proof['n_iter']} step{'s' if proof['n_iter'] != 1 else ''}{ends.get(proof['status'], '')}"
-    asked = f"asked for {percent(proof['tol'])}; {steps}"
-    return f"within {percent(proof['relative_gap'])} of the optimum, proved ({asked})"
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent, with two digits that count."""
-    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
+def print_rows(console: Console, rows: Rows) -> None:
+    """Print names and what is to be said of them, in two columns."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows:
+        table.add_row(name, printable(text))
+    console.print(table)
 
 
 def seconds_in_words(timings: dict[str, float]) -> str:
     """Return the sum of the seconds, and the stages that took a hundredth or more."""
     stages = ", ".join(f"{stage.replace('_', ' ')} {s:.2f}" for stage, s in timings.items() if s >= 0.005)
     return f"{sum(timings.values()):.1f} s" + (f" ({stages})" if stages else "")
-
-
-class Timer:
-    """Seconds per stage."""
-
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
-        self.seconds: dict[str, float] = {}
-        self._clock, self._last = clock, clock()
-
-    def lap(self, stage: str) -> float:
-        """Note the seconds since the last lap under a name, and return them."""
-        now = self._clock()
-        self.seconds[stage], self._last = now - self._last, now
-        return self.seconds[stage]
