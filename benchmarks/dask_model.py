@@ -12,7 +12,7 @@ import numpy as np
 from machine import RESULTS
 from scipy.optimize import nnls
 
-from frpcag.runtime.memory import worker_bytes
+from frpcag.dask.memory import worker_bytes
 
 # Rows from which on runs are for the check alone.
 HELD_OUT_FROM = 700_000

@@ -56,7 +56,7 @@ def status(name: str) -> int:
 def child(name: str) -> dict:
     """Fit one matrix and return the prediction and the peak."""
     from frpcag import FRPCAG, FRPCAGClustering
-    from frpcag.runtime.memory import fit_bytes
+    from frpcag.engines.memory import fit_bytes
 
     n, p, dtype, options = CASES[name]
     options = dict(options)

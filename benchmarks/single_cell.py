@@ -23,8 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 import frpcag.anndata
 from frpcag import FRPCAG
 from frpcag.anndata.preprocess import COUNTS
+from frpcag.engines.memory import fit_bytes
 from frpcag.runtime.clock import Clock
-from frpcag.runtime.memory import fit_bytes
 
 KINDS = 20
 
@@ -48,7 +48,7 @@ class StagePeaks(dict):
     def __init__(self) -> None:
         super().__init__()
         self.lap = Clock.lap
-        Clock.lap = lambda clock, stage: (self.note(stage), self.lap(clock, stage))[1]
+        Clock.lap = lambda clock, stage, *more: (self.note(stage), self.lap(clock, stage, *more))[1]
         self.forget()
 
     def note(self, stage: str) -> None:

@@ -5,28 +5,6 @@ import typing
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "FRPCAG",
-    "FRPCAGCV",
-    "BackgroundSeparator",
-    "Certificate",
-    "CompressiveFRPCAG",
-    "DaskBackend",
-    "FRPCAGClustering",
-    "Graph",
-    "Problem",
-    "RobustGraphCleaner",
-    "RobustGraphImputer",
-    "Solution",
-    "SolveInterrupted",
-    "build_graph",
-    "certificate",
-    "load",
-    "read_frames",
-    "regularization_path",
-    "solve",
-]
-
 # Where each public name lives, and the folders that are public themselves. Both are imported when they are first asked
 # for: the command line prints its version and its help without SciPy and scikit-learn.
 _HOMES = {
@@ -50,6 +28,7 @@ _HOMES = {
     "regularization_path": "frpcag.estimators.heldout",
     "solve": "frpcag.solvers",
 }
+__all__ = list(_HOMES)
 _ROOMS = (
     "anndata",
     "backends",
@@ -67,20 +46,26 @@ _ROOMS = (
     "video",
 )
 
-if typing.TYPE_CHECKING:
-    from frpcag.dask import DaskBackend
-    from frpcag.estimators.cleaner import RobustGraphCleaner
-    from frpcag.estimators.clustering import FRPCAGClustering
-    from frpcag.estimators.compressive import CompressiveFRPCAG
-    from frpcag.estimators.decomposition import FRPCAG
-    from frpcag.estimators.heldout import FRPCAGCV, regularization_path
-    from frpcag.estimators.imputer import RobustGraphImputer
-    from frpcag.graphs import Graph, build_graph
-    from frpcag.problem import Certificate, Problem, certificate
-    from frpcag.saving import load
-    from frpcag.solvers import Solution, SolveInterrupted, solve
-    from frpcag.video.frames import read_frames
-    from frpcag.video.separator import BackgroundSeparator
+if typing.TYPE_CHECKING:  # each name as itself: type checkers then take it for public
+    from frpcag.dask import DaskBackend as DaskBackend
+    from frpcag.estimators.cleaner import RobustGraphCleaner as RobustGraphCleaner
+    from frpcag.estimators.clustering import FRPCAGClustering as FRPCAGClustering
+    from frpcag.estimators.compressive import CompressiveFRPCAG as CompressiveFRPCAG
+    from frpcag.estimators.decomposition import FRPCAG as FRPCAG
+    from frpcag.estimators.heldout import FRPCAGCV as FRPCAGCV
+    from frpcag.estimators.heldout import regularization_path as regularization_path
+    from frpcag.estimators.imputer import RobustGraphImputer as RobustGraphImputer
+    from frpcag.graphs import Graph as Graph
+    from frpcag.graphs import build_graph as build_graph
+    from frpcag.problem import Certificate as Certificate
+    from frpcag.problem import Problem as Problem
+    from frpcag.problem import certificate as certificate
+    from frpcag.saving import load as load
+    from frpcag.solvers import Solution as Solution
+    from frpcag.solvers import SolveInterrupted as SolveInterrupted
+    from frpcag.solvers import solve as solve
+    from frpcag.video.frames import read_frames as read_frames
+    from frpcag.video.separator import BackgroundSeparator as BackgroundSeparator
 else:  # hidden from type checkers, which would take any name for public
 
     def __getattr__(name):

@@ -18,7 +18,7 @@ from distributed.scheduler import KilledWorker
 
 from frpcag import FRPCAG, DaskBackend
 from frpcag.dask.cluster import Cluster
-from frpcag.runtime.memory import require_worker_memory, worker_bytes
+from frpcag.dask.memory import require_worker_memory, worker_bytes
 
 pytestmark = [
     pytest.mark.dask,

@@ -18,6 +18,7 @@ from frpcag import (
     regularization_path,
     solve,
 )
+from frpcag.engines.memory import fit_bytes, needed_bytes
 from frpcag.runtime import memory
 
 GIB = 2**30
@@ -77,7 +78,7 @@ def test_clusterings_are_guarded_before_the_fit(shape, monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 140 * 2**20)
     X = np.random.default_rng(0).normal(size=shape)
     # Of many rows with few features it is the labels that take most.
-    fits = memory.fit_bytes(X, FRPCAG()) < 140 * 2**20
+    fits = fit_bytes(X, FRPCAG()) < 140 * 2**20
     assert fits == (shape == (30_000, 20))
     what = f"clustering X with shape {shape} in float64 needs about"
     with pytest.raises(MemoryError, match=re.escape(what)):
@@ -170,4 +171,4 @@ def test_the_formula_is_about_what_a_fit_takes():
     assert done.returncode == 0, done.stderr
     for case, peak in zip(CASES, done.stdout.split(), strict=True):
         # The peak moves with the allocator and the number of threads.
-        assert 0.7 <= memory.needed_bytes(*case) / int(peak) <= 1.6, case
+        assert 0.7 <= needed_bytes(*case) / int(peak) <= 1.6, case

@@ -15,6 +15,7 @@ from frpcag.dask.backend import lasting
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.checkpoint import Checkpoint
 from frpcag.dask.engine_graphs import BlockGraphs
+from frpcag.dask.memory import require_worker_memory
 from frpcag.dask.parts import PartLost
 from frpcag.dask.prepared import (
     BlockRows,
@@ -40,7 +41,6 @@ from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
 from frpcag.linalg.units import Moves, Terms
 from frpcag.problem import widened
 from frpcag.runtime.malloc import keep_freed_memory
-from frpcag.runtime.memory import require_worker_memory
 
 Array = np.ndarray
 

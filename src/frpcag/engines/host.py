@@ -10,9 +10,9 @@ from frpcag.data.preprocess import CentredRows, center_and_scale, validate_matri
 from frpcag.engines.arrays import ArrayEngine
 from frpcag.engines.base import Centred, Factors
 from frpcag.engines.gammas import scale_free_gamma
+from frpcag.engines.memory import require_memory_for
 from frpcag.linalg.factorize import check_n_components, gram_svd
 from frpcag.linalg.units import row_blocks
-from frpcag.runtime.memory import require_memory_for
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray

@@ -23,6 +23,7 @@ from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import find_units
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import UnitsWarning, map_chunks, rows_on_client
+from frpcag.engines.memory import needed_bytes
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
@@ -30,7 +31,7 @@ from frpcag.labels import distinct_rows
 from frpcag.pipeline import check_seed, check_verbose
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.clock import Clock
-from frpcag.runtime.memory import needed_bytes, require_memory
+from frpcag.runtime.memory import require_memory
 from frpcag.runtime.stages import StageReport
 from frpcag.runtime.threads import single_threaded_blas
 from frpcag.runtime.warn import muted

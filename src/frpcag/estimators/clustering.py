@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from frpcag.cells import without_overwritten
 from frpcag.data.preprocess import CentredRows, check_flags, validate_matrix
 from frpcag.engines.base import UnitsWarning, in_blocks, on_device_of, on_host
+from frpcag.engines.memory import require_memory_for
 from frpcag.estimators.block_labels import (
     Space,
     blocks_without_overwritten,
@@ -24,7 +25,7 @@ from frpcag.estimators.block_labels import (
     whitened_space,
 )
 from frpcag.estimators.cleaner import RobustGraphCleaner
-from frpcag.estimators.cluster_inputs import check_n_clusters, has_mixed_units, in_range
+from frpcag.estimators.cluster_inputs import check_n_clusters, clustering_bytes, has_mixed_units, in_range
 from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
@@ -35,7 +36,7 @@ from frpcag.labels.count import count_clusters
 from frpcag.labels.labellers import kmeans
 from frpcag.linalg.factorize import gram_svd
 from frpcag.runtime.arrays import is_dask, is_tensor
-from frpcag.runtime.memory import clustering_bytes, require_memory, require_memory_for
+from frpcag.runtime.memory import require_memory
 from frpcag.runtime.warn import muted, warn_user
 from frpcag.saving import SavedModel
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from frpcag.data.preprocess import check_flags
 from frpcag.data.row_source import block_rows
+from frpcag.engines.memory import needed_bytes
 from frpcag.estimators.decomposition import FRPCAG
-from frpcag.runtime.memory import needed_bytes
 
 # What "auto" keeps: so many entries, within so many rows.
 _ENTRIES, _LEAST_ROWS, _MOST_ROWS = 1 << 24, 1000, 20_000
