@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from frpcag.graphs.torch.smallest import GROUP, smallest  # noqa: E402
+from frpcag.graphs.torch.search import GROUP, smallest  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

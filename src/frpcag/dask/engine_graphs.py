@@ -19,13 +19,11 @@ from frpcag.dask.search import chosen_search, looks_at_lists
 from frpcag.dask.tasks import tree_sum
 from frpcag.engines.base import Engine
 from frpcag.graphs import GRAPHS, Graph
-from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.graphs.build import SEARCHES, GraphOptions, graph_of
 from frpcag.graphs.laplacian import check_laplacian
 from frpcag.graphs.metric import Metric
 
 logger = logging.getLogger("frpcag")
-
-_SEARCHES = ("auto", "exact", "approximate")
 
 
 class BlockGraphs(Engine):
@@ -58,13 +56,13 @@ class BlockGraphs(Engine):
     def given_graph(self, name: str, n_nodes: int) -> Any:
         """Return a graph that was given, how to search for one, or None."""
         method = getattr(self.model, name)
-        if method is None or (isinstance(method, str) and method in _SEARCHES):
+        if method is None or (isinstance(method, str) and method in SEARCHES):
             return method
         axis = 0 if name == "sample_graph" else 1
         known = method in GRAPHS if isinstance(method, str) else hasattr(method, "fit_transform")
         if known and (method, axis) != ("grid", 1):
             raise ValueError(
-                f"{name}={method!r} is not done by backend='dask'; pass one of {', '.join(map(repr, _SEARCHES))}, a "
+                f"{name}={method!r} is not done by backend='dask'; pass one of {', '.join(map(repr, SEARCHES))}, a "
                 "sparse adjacency, a Graph or None."
             )
         model = self.model

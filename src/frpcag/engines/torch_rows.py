@@ -20,7 +20,7 @@ from frpcag.backends.torch.robust_rows import Training, repeat_rates
 from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
 from frpcag.engines.torch import to_host
 from frpcag.graphs.index import Index
-from frpcag.graphs.links import Links
+from frpcag.graphs.laplacian import Links
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.losses import LOSSES
 from frpcag.runtime.arrays import is_tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -196,53 +197,21 @@ def _transformer_graph(transformer: Any, X: Any, options: GraphOptions) -> Graph
     return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method="transformer")
 
 
-def _knn_graph(X: Any, options: GraphOptions, method: str) -> Graph:
-    """Return the graph of the nearest neighbours that a search finds."""
+def knn_graph(X: Any, options: GraphOptions, *, method: str) -> Graph:
+    """Return the k-NN graph by a search (Shahid et al. 2016, Sec. III, strategies 1 and 2)."""
     check_n_neighbors(options.n_neighbors, X.shape[options.axis], axis=options.axis)
     points = check_points(_oriented(X, options.axis), argument=options.argument)
     metric = find_metric(options.metric, points, n_jobs=options.n_jobs)
     index = Index(points, metric, method=method, random_state=options.random_state, n_jobs=options.n_jobs)
-    return neighbor_graph(*index.build(int(options.n_neighbors)), options, index.method, metric=metric.name)
-
-
-def neighbor_graph(
-    indices: Any, distances: Any, options: GraphOptions, method: str, *, metric: str | None = None
-) -> Graph:
-    """Return the graph of lists of neighbours, which may be given a ``method`` of their own.
-
-    Parameters
-    ----------
-    indices, distances : ndarray of shape (n_nodes, n_neighbors)
-        The neighbours of each node; infinitely far are those with which it shares no observed entry: no edge.
-    options : GraphOptions
-        Its ``sigma``, ``weights`` and ``laplacian`` count here.
-    method : str
-        How the neighbours were found.
-    metric : str, optional
-        What they are near by.
-    """
+    indices, distances = index.build(int(options.n_neighbors))
+    # Infinitely far are points with which a node shares no observed entry: no edge.
     if options.weights == "binary":
         weights, sigma = np.isfinite(distances).astype(np.float64), None
     else:
         sigma = mean_length(distances) if options.sigma == "auto" else float(options.sigma)
         weights = gaussian_weights(distances, sigma)
     A = edges_to_matrix(indices, weights)
-    return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method=method, metric=metric)
-
-
-def exact_graph(X: Any, options: GraphOptions) -> Graph:
-    """Return the k-NN graph by exact search (Shahid et al. 2016, Sec. III, strategy 1)."""
-    return _knn_graph(X, options, "exact")
-
-
-def approximate_graph(X: Any, options: GraphOptions) -> Graph:
-    """Return the k-NN graph by approximate search (Shahid et al. 2016, Sec. III, strategy 2)."""
-    return _knn_graph(X, options, "approximate")
-
-
-def auto_graph(X: Any, options: GraphOptions) -> Graph:
-    """Return the exact graph while that takes a few seconds, else the approximate one."""
-    return _knn_graph(X, options, "auto")
+    return weighted_graph(A, laplacian=options.laplacian, sigma=sigma, method=index.method, metric=metric.name)
 
 
 def grid_graph(X: Any, options: GraphOptions) -> Graph:
@@ -259,16 +228,14 @@ def grid_graph(X: Any, options: GraphOptions) -> Graph:
     return weighted_graph(A, laplacian=options.laplacian, sigma=None, method="grid")
 
 
+SEARCHES = ("auto", "exact", "approximate")
 GRAPHS: dict[str, Callable[[Any, GraphOptions], Graph]] = {
-    "auto": auto_graph,
-    "exact": exact_graph,
-    "approximate": approximate_graph,
+    **{name: partial(knn_graph, method=name) for name in SEARCHES},
     "grid": grid_graph,
 }
 
 
 def _oriented(X: Any, axis: int) -> Any:
     """Return the nodes as rows: ``X`` for the samples, ``X.T`` for the features."""
-    X = X if sp.issparse(X) else np.asarray(X)
     X = X if axis == 0 else X.T
     return sp.csr_array(X) if sp.issparse(X) else X

@@ -30,7 +30,8 @@ def check_axis(axis: int) -> None:
 
 def check_weight_options(*, sigma: str | float, weights: str) -> None:
     """Raise ValueError for weight options that are unknown or out of range."""
-    _check_word("weights", weights, WEIGHTS)
+    if not (isinstance(weights, str) and weights in WEIGHTS):
+        raise ValueError(f"weights={weights!r} is unknown; pass one of {', '.join(map(repr, WEIGHTS))}.")
     is_number = isinstance(sigma, Real) and not isinstance(sigma, bool)
     if not (0 < float(sigma) < np.inf if is_number else isinstance(sigma, str) and sigma == "auto"):
         raise ValueError(f"sigma={sigma!r} must be a positive finite number or 'auto'; 'auto' is the mean edge length.")
@@ -177,8 +178,3 @@ def _without_diagonal(A: sp.csr_array) -> sp.csr_array:
     A = sp.csr_array((coo.data[keep], (coo.row[keep], coo.col[keep])), shape=A.shape)
     A.sort_indices()
     return A
-
-
-def _check_word(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if not (isinstance(value, str) and value in known):
-        raise ValueError(f"{name}={value!r} is unknown; pass one of {', '.join(map(repr, known))}.")

@@ -19,35 +19,32 @@ TILE = 64
 
 
 @inlined
-def _length(A, i, B, j, cut, limit):
-    """Return ``sum min(|a - b|, cut)``, or some number above ``limit`` once it is known to be above."""
+def _length(A, Am, i, B, Bm, j, cut, least, limit):
+    """Return ``sum min(|a - b|, cut)``, or some number above ``limit`` once it is known to be above.
+
+    With weights ``Am`` and ``Bm``, 1 for entries that a row has and 0 for others, it is the sum over those that both
+    rows have, scaled up to all of them; infinite for fewer than ``least``.
+    """
     p = A.shape[1]
     total = np.float32(0)
-    for start in range(0, p, CHUNK):
-        # Slices, whose indices count from zero: the compiler then knows that none is negative, and uses vectors.
-        a, b = A[i, start : start + CHUNK], B[j, start : start + CHUNK]
-        part = np.float32(0)
-        for f in range(len(a)):
-            part += min(abs(a[f] - b[f]), cut)
-        total += part
-        if total > limit:
-            break
+    if Am is None:
+        for start in range(0, p, CHUNK):
+            # Slices, whose indices count from zero: the compiler then knows that none is negative, and uses vectors.
+            a, b = A[i, start : start + CHUNK], B[j, start : start + CHUNK]
+            part = np.float32(0)
+            for f in range(len(a)):
+                part += min(abs(a[f] - b[f]), cut)
+            total += part
+            if total > limit:
+                break
+    else:
+        common = np.float32(0)
+        for f in range(p):
+            both = Am[i, f] * Bm[j, f]
+            total += min(abs(A[i, f] - B[j, f]), cut) * both
+            common += both
+        total = total * (np.float32(p) / common) if common >= least else np.float32(np.inf)
     return total
-
-
-@inlined
-def _shared_length(A, Am, i, B, Bm, j, cut, least):
-    """Return the sum of `_length` over the entries that both rows have (weights 1 and 0), scaled up to all of them."""
-    p = A.shape[1]
-    total = np.float32(0)
-    common = np.float32(0)
-    for f in range(p):
-        both = Am[i, f] * Bm[j, f]
-        total += min(abs(A[i, f] - B[j, f]), cut) * both
-        common += both
-    if common < least:
-        return np.float32(np.inf)
-    return total * (np.float32(p) / common)
 
 
 @compiled
@@ -76,36 +73,24 @@ def _is_listed(indices, i, j):
 
 
 @compiled
-def nearest_of_all(A, B, cut, own, indices, lengths):
-    """Write the nearest rows of ``B`` to each row of ``A``, row ``own[i]`` left out.
+def nearest_of_all(A, Am, B, Bm, cut, least, own, indices, lengths):
+    """Write the nearest rows of ``B`` to each row of ``A``, row ``own[i]`` left out; see `_length`.
 
-    ``indices`` must be filled with a number above every index and ``lengths`` with infinity.
+    ``indices`` must be filled with a number above every index and ``lengths`` with infinity. Weights are None where no
+    entry is missing.
     """
     last = indices.shape[1] - 1
     for start in range(0, B.shape[0], TILE):
         for i in range(A.shape[0]):
             for j in range(start, min(start + TILE, B.shape[0])):
                 if j != own[i]:
-                    length = _length(A, i, B, j, cut, lengths[i, last])
+                    length = _length(A, Am, i, B, Bm, j, cut, least, lengths[i, last])
                     if length <= lengths[i, last]:
                         _insert(indices, lengths, i, j, length)
 
 
 @compiled
-def nearest_of_all_shared(A, Am, B, Bm, cut, least, own, indices, lengths):
-    """Do what `nearest_of_all` does, by the entries that two rows share, at least ``least`` of them."""
-    last = indices.shape[1] - 1
-    for start in range(0, B.shape[0], TILE):
-        for i in range(A.shape[0]):
-            for j in range(start, min(start + TILE, B.shape[0])):
-                if j != own[i]:
-                    length = _shared_length(A, Am, i, B, Bm, j, cut, least)
-                    if length <= lengths[i, last]:
-                        _insert(indices, lengths, i, j, length)
-
-
-@compiled
-def nearest_of_some(A, B, candidates, cut, own, indices, lengths):
+def nearest_of_some(A, Am, B, Bm, candidates, cut, least, own, indices, lengths):
     """Do what `nearest_of_all` does among each row's candidates, which may repeat; -1 is none.
 
     The lists may hold neighbours already. Of candidates side by side that are the same, one is looked at.
@@ -117,22 +102,7 @@ def nearest_of_some(A, B, candidates, cut, own, indices, lengths):
             j = candidates[i, c]
             if j >= 0 and j != own[i] and j != before and not _is_listed(indices, i, j):
                 before = j
-                length = _length(A, i, B, j, cut, lengths[i, last])
-                if length <= lengths[i, last]:
-                    _insert(indices, lengths, i, j, length)
-
-
-@compiled
-def nearest_of_some_shared(A, Am, B, Bm, candidates, cut, least, own, indices, lengths):
-    """Do what `nearest_of_some` does, by the entries that two rows share."""
-    last = indices.shape[1] - 1
-    for i in range(A.shape[0]):
-        before = np.int64(-1)
-        for c in range(candidates.shape[1]):
-            j = candidates[i, c]
-            if j >= 0 and j != own[i] and j != before and not _is_listed(indices, i, j):
-                before = j
-                length = _shared_length(A, Am, i, B, Bm, j, cut, least)
+                length = _length(A, Am, i, B, Bm, j, cut, least, lengths[i, last])
                 if length <= lengths[i, last]:
                     _insert(indices, lengths, i, j, length)
 

@@ -126,19 +126,15 @@ class HostSearch:
         own = np.full(m, -1, np.int64) if skip is None else np.asarray(skip, np.int64)
         bound, least = np.float32(min(points.cut, float(np.finfo(np.float32).max))), np.float32(self._least)
         masked = queries.seen is not None or points.seen is not None
-        B = points.Z
-        Am, Bm = (_weights(queries), _weights(points)) if masked else (queries.Z, B)
+        Am, Bm = (_weights(queries), _weights(points)) if masked else (None, None)
 
         def search(rows: slice) -> None:
-            A = np.ascontiguousarray(queries.Z[rows])
-            lists: tuple[Any, ...] = () if candidates is None else (np.ascontiguousarray(candidates[rows]),)
-            out = own[rows], indices[rows], lengths[rows]
-            if masked:
-                kernel = kernels.nearest_of_all_shared if candidates is None else kernels.nearest_of_some_shared
-                kernel(A, Am[rows], B, Bm, *lists, bound, least, *out)
+            some = np.ascontiguousarray(queries.Z[rows]), None if Am is None else Am[rows], points.Z, Bm
+            out = bound, least, own[rows], indices[rows], lengths[rows]
+            if candidates is None:
+                kernels.nearest_of_all(*some, *out)
             else:
-                kernel = kernels.nearest_of_all if candidates is None else kernels.nearest_of_some
-                kernel(A, B, *lists, bound, *out)
+                kernels.nearest_of_some(*some, np.ascontiguousarray(candidates[rows]), *out)
 
         self.run(search, [slice(start, start + FEW) for start in range(0, m, FEW)])
         indices[indices == _NOBODY] = 0

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from frpcag.graphs import Graph
 from frpcag.graphs.index import Index
-from frpcag.graphs.links import Links
+from frpcag.graphs.laplacian import Links
 from frpcag.graphs.metric import Metric
 from frpcag.runtime.threads import block_pool
 from frpcag.solvers.linked_rows import RowTerms, solve_linked

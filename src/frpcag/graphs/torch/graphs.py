@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.graphs.build import SEARCHES, GraphOptions, graph_of
 from frpcag.graphs.checks import check_graph_size, check_n_neighbors
 from frpcag.graphs.graph import Graph
 from frpcag.graphs.index import Index
@@ -90,8 +90,7 @@ def build_tensor_graph(X: Tensor, method: Any, options: GraphOptions) -> TensorG
     if isinstance(method, TensorGraph):
         check_graph_size(method, n_nodes, axis=options.axis, argument=options.argument)
         return method
-    on_device = isinstance(method, str) and method in ("auto", "exact", "approximate")
-    if not on_device:
+    if not (isinstance(method, str) and method in SEARCHES):
         return TensorGraph.of(graph_of(X.cpu().numpy(), method, options), X.device)
     check_n_neighbors(options.n_neighbors, n_nodes, axis=options.axis)
     points = X if options.axis == 0 else X.T.contiguous()

@@ -13,7 +13,6 @@ from torch import Tensor
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.points import Points
 from frpcag.graphs.sketch import Sketch
-from frpcag.graphs.torch.smallest import GROUP, smallest
 
 Neighbors = tuple[Tensor, Tensor]
 
@@ -28,6 +27,9 @@ _COARSE_EXTRA = 22
 _COARSE_BLOCKS = 3
 # Two numbers rounded to 11 bits: their product is off by 2^-10 of itself; twice that for the sums in float32.
 _COARSE_ERROR = 2.0**-9
+# Columns of a group of scores; up to so many groups for each score wanted, ranking all scores is as fast.
+GROUP = 32
+_FEW_GROUPS = 8
 # As in `frpcag.graphs.inverted_lists`, but a list looks at the lists nearest to its own centroid: all its points share
 # one matrix product. What it misses, the neighbours of the neighbours bring in.
 _N_PROBES = 48
@@ -141,7 +143,7 @@ class TensorSearch:
         return _stack(found)
 
     def _fused_lengths(self, queries: Points, ids: Tensor) -> Tensor:
-        from frpcag.graphs.torch.candidate_lengths import candidate_lengths
+        from frpcag.graphs.torch.triton_kernels import candidate_lengths
 
         cut = None if self.points.metric.euclidean else self.points.cut
         return candidate_lengths(queries.Z, self.points.Z.contiguous(), ids, cut)
@@ -211,6 +213,45 @@ class TensorSearch:
                 queries = slice(first, min(first + height, stop))
                 found[order[queries], :k] = ids[smallest(lengths, lists_of[queries] @ members.T, k)[1]]
         return found
+
+
+def smallest(offsets: Tensor, products: Tensor, count: int, *, grouped: bool | None = None) -> tuple[Tensor, Tensor]:
+    """Return the ``count`` smallest of ``offsets - products`` in each row, in ascending order, and their columns.
+
+    The smallest entries lie in the groups of columns with the smallest minima, at most one group for each entry. So
+    the minima of the groups are ranked first, then the entries of the best groups.
+
+    Parameters
+    ----------
+    offsets : float32 tensor of shape (n,)
+    products : contiguous float32 tensor of shape (m, n)
+    count : int
+        At most ``n``.
+    grouped : bool, optional
+        Whether groups are ranked first; by default for long rows on a GPU.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from frpcag.graphs.torch.search import smallest
+    >>> values, columns = smallest(torch.tensor([3.0, 1.0, 2.0]), torch.zeros(1, 3), 2)
+    >>> values.tolist(), columns.tolist()
+    ([[1.0, 2.0]], [[1, 2]])
+    """
+    n = products.shape[1]
+    if grouped is None:
+        grouped = products.is_cuda and n > _FEW_GROUPS * GROUP * count and find_spec("triton") is not None
+    if not grouped:
+        return torch.topk(offsets - products, count, largest=False)
+    from frpcag.graphs.torch.triton_kernels import group_minima
+
+    minima = group_minima(offsets, products, GROUP)
+    best = torch.topk(minima, min(count, minima.shape[1]), largest=False, sorted=False).indices
+    columns = (best[:, :, None] * GROUP + torch.arange(GROUP, device=best.device)).flatten(start_dim=1)
+    inside = columns.clamp(max=n - 1)
+    scores = torch.where(columns < n, offsets[inside] - products.gather(1, inside), torch.inf)
+    values, at = torch.topk(scores, count, largest=False)
+    return values, inside.gather(1, at)
 
 
 def _train_centroids(sample: Tensor, n_lists: int, *, n_steps: int = 10) -> Tensor:
