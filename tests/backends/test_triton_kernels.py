@@ -73,10 +73,10 @@ def test_tensor_cores_keep_the_accuracy_of_float32(scale, monkeypatch):
     problem = Problem(X, None, random_laplacian(rng, p, density=0.1), 0.0, 0.4 / scale)
     backend = fused_backend()
     state = backend.load(problem, step=0.1)
-    assert "DEPTH" in state.buffers["feature_shape"][False]
+    assert "DEPTH" in state.fused.full.feature_shape
     backend.step(state, momentum=0.0)  # leaves the feature term of the gradient behind, times a power of two
     exact = gradient(Problem(X.astype(np.float64), None, problem.L2, 0.0, problem.gamma2), X.astype(np.float64))
-    assert_allclose(state.buffers["G"].cpu().numpy() / power_of_two(0.1), exact, atol=1e-6 * np.abs(exact).max())
+    assert_allclose(state.fused.G.cpu().numpy() / power_of_two(0.1), exact, atol=1e-6 * np.abs(exact).max())
 
 
 def test_the_device_decides_on_restarts_as_the_solver_does():
@@ -106,7 +106,7 @@ def test_steps_far_from_the_optimum_read_neighbours_in_half(graphs, dense_from, 
     problem = random_problem(5, n=9, p=7, graphs=graphs, dtype=np.float32, mask=0.2)
     backend, reference = fused_backend(), select_backend("numpy")
     state, expected = (one.load(problem, step=1 / lipschitz(problem)) for one in (backend, reference))
-    assert state.coarse
+    assert state.fused.half is not None
     backend.run_on_device(state, 3, t=1.0, restart=False)
     t = 1.0
     for _ in range(3):
@@ -122,12 +122,10 @@ def test_steps_far_from_the_optimum_read_neighbours_in_half(graphs, dense_from, 
     ("gaps", "coarse"), [([0.9, 0.5], True), ([0.5, 0.45], False), ([0.01], False), ([np.nan], False)]
 )
 def test_neighbours_are_read_in_full_once_half_has_done_what_it_can(gaps, coarse):
-    from frpcag.backends.torch import triton_steps
-
     state = fused_backend().load(random_problem(5, dtype=np.float32), step=0.1)
     for gap in gaps:
-        triton_steps.look_closer(state, gap)
-    assert state.coarse == coarse
+        state.fused.look_closer(gap)
+    assert (state.fused.half is not None) == coarse
 
 
 def test_steps_in_half_lead_to_the_same_optimum():

@@ -17,7 +17,7 @@ from frpcag.backends.numpy import NumpyBackend
 from frpcag.data import make_low_rank_on_graphs
 from frpcag.losses import LOSSES
 from frpcag.problem import Problem, certificate, gradient, objective
-from frpcag.solvers import SOLVERS, SolveInterrupted, solve
+from frpcag.solvers import SolveInterrupted, solve
 from frpcag.solvers.options import SolveOptions
 from frpcag.solvers.solve import run
 from support.oracles import optimality_residual, random_optimum, random_problem, tolerance
@@ -242,7 +242,6 @@ def test_reaching_max_iter_warns_with_gap_change_and_tolerance():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "admm"}, "solver='admm' is unknown; choose one of 'fista'"),
         ({"backend": "cuda"}, "backend='cuda' is unknown"),
         ({"stop": "never"}, "stop='never' is unknown"),
         ({"step": "long"}, "step='long' is unknown"),
@@ -268,10 +267,6 @@ def test_the_squared_problem_of_one_graph_has_its_closed_form(graphs, kind):
     solution = solve(problem, tol=1e-10)
     # The squared loss is strongly convex: the squared distance to the minimiser is no larger than the gap.
     assert np.square(solution.U - closed).sum() <= 1.01e-10 * solution.objective
-
-
-def test_every_solver_is_registered_by_its_name():
-    assert {name: function.__name__ for name, function in SOLVERS.items()} == {name: name for name in SOLVERS}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

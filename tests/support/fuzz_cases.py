@@ -409,7 +409,6 @@ def _solve(rng: Generator, entry: str, folder: Path) -> Case:
             "L1": [np.ones((3, 2)), np.triu(np.ones((n, n)), 1), np.full((n, n), np.nan), "graph"][: 4 if n > 1 else 1],
             "U0": [np.zeros((99, 2)), np.full(X.shape, np.nan), "X"],
             "step": ["long", None],
-            "solver": ["admm", None, 1],
             "n_jobs": fuzz_params.INVALID["n_jobs"],
         }
         name = str(rng.choice(list(bad)))

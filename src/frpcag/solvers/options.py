@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from frpcag.backends import Backend
-from frpcag.solvers.fista import fista
 from frpcag.solvers.step_size import BOUNDS
-from frpcag.solvers.stopping import STOPS, Progress, Solution
-
-SOLVERS: dict[str, Callable[..., Solution]] = {"fista": fista}
+from frpcag.solvers.stopping import STOPS, Progress
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,6 @@ class SolveOptions:
     backend: str | Backend = "auto"
     n_jobs: int | None = None
     callback: Callable[[Progress], object] | None = None
-    solver: str = "fista"
     restart: bool = True
     step: str = "lanczos"
 
@@ -38,7 +34,7 @@ class SolveOptions:
         return cls(**{name: getattr(model, name) for name in names})
 
     def __post_init__(self) -> None:
-        known: tuple[tuple[str, Any], ...] = (("solver", SOLVERS), ("stop", STOPS), ("step", BOUNDS))
+        known: tuple[tuple[str, Any], ...] = (("stop", STOPS), ("step", BOUNDS))
         for name, words in known:
             value: Any = getattr(self, name)
             if not (isinstance(value, str) and value in words):

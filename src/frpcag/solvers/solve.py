@@ -11,7 +11,8 @@ from frpcag.backends import Backend, select_backend
 from frpcag.problem import Array, Certificate, Problem, indefinite
 from frpcag.runtime.warn import warn_user
 from frpcag.solvers.conditioning import condition, in_units_of, restore, rounded, rounding_allowance, rows_of
-from frpcag.solvers.options import SOLVERS, SolveOptions
+from frpcag.solvers.fista import fista
+from frpcag.solvers.options import SolveOptions
 from frpcag.solvers.stopping import Progress, Solution, SolveInterrupted, Stop
 
 # A relative squared change below this is rounding.
@@ -21,7 +22,6 @@ _STILL = 1e-12
 def solve(
     problem: Problem,
     *,
-    solver: str = "fista",
     tol: float = 1e-3,
     max_iter: int = 500,
     stop: str = "gap",
@@ -38,8 +38,6 @@ def solve(
     ----------
     problem : Problem
         Data, Laplacians, weights and loss.
-    solver : {"fista"}, default="fista"
-        One of ``SOLVERS``.
     tol : float, default=1e-3
         Tolerance of ``stop``.
     max_iter : int, default=500
@@ -83,7 +81,7 @@ def solve(
     >>> solution.gap <= 1e-6
     True
     """
-    return run(problem, SolveOptions(tol, max_iter, stop, backend, n_jobs, callback, solver, restart, step), U0=U0)
+    return run(problem, SolveOptions(tol, max_iter, stop, backend, n_jobs, callback, restart, step), U0=U0)
 
 
 def run(
@@ -139,7 +137,7 @@ def run(
     rule, tol = options.stop, float(options.tol)
     allowance = rounding_allowance(problem, units, level)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
-        solution = SOLVERS[options.solver](
+        solution = fista(
             posed_as,
             backend,
             stop=Stop(rule, tol, int(options.max_iter), options.callback, watch, in_user_units, allowance),

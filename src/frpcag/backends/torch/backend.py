@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,8 +25,12 @@ from frpcag.losses import LOSSES
 from frpcag.problem import Certificate, Problem, Sums, certified, check_numbers, widened
 from frpcag.runtime import memory
 
+if TYPE_CHECKING:
+    from frpcag.backends.torch.triton_steps import FusedSteps
+
 # Losses whose formulas the Triton kernels hold, in the order of their number there.
 TRITON_LOSSES = ("l1", "l2", "huber")
+Pair = tuple[Lists | None, Lists | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +95,10 @@ class TorchState:
     X: Tensor
     U: Tensor
     Y: Tensor
-    L1: Lists | None  # 2 gamma1 L1 in float64 for the tensor operations; None with the Triton kernels
-    L2: Lists | None
     on_host: bool  # whether the caller's arrays were NumPy's
-    fused: Any = None  # the module that launches the Triton kernels
-    buffers: dict[str, Any] = field(default_factory=dict)
-    flipped: bool = False  # which of the two Y buffers is the current one
-    coarse: bool = False  # whether the kernels read neighbours in float16
-    graphs: dict[bool, Any] = field(default_factory=dict)
+    exact: Pair = (None, None)  # 2 gamma1 L1 and 2 gamma2 L2 in float64, for the tensor operations
+    graphs: Pair = (None, None)  # times `power_of_two` of the step
+    fused: FusedSteps | None = None  # the Triton kernels, where they do the steps
 
 
 class TorchBackend(Backend):
@@ -136,16 +136,15 @@ class TorchBackend(Backend):
         elif fused and problem.loss not in TRITON_LOSSES:
             known = ", ".join(map(repr, TRITON_LOSSES))
             raise ValueError(f"loss={problem.loss!r} has no Triton kernel; choose one of {known}, or pass fused=False.")
-        state = TorchState(problem, step, X, U, U.clone(), None, None, on_host)
+        state = TorchState(problem, step, X, U, U.clone(), on_host)
         if fused:
-            from frpcag.backends.torch import triton_steps
+            from frpcag.backends.torch.triton_steps import FusedSteps
 
-            state.fused = triton_steps
-            state.fused.load(state)
+            state.fused = FusedSteps(problem, step, X, U, state.Y)
         else:
-            terms = ((problem.L1, problem.gamma1), (problem.L2, problem.gamma2))
-            state.L1, state.L2 = (scaled(L, 2 * gamma) for L, gamma in terms)
-            state.buffers["steps"] = tuple(in_step_units(lists, step, X.dtype) for lists in (state.L1, state.L2))
+            state.exact = _exact_graphs(problem)
+            L1, L2 = state.exact
+            state.graphs = in_step_units(L1, step, X.dtype), in_step_units(L2, step, X.dtype)
         return state
 
     def step(self, state: TorchState, *, momentum: float) -> StepScalars:
@@ -153,36 +152,34 @@ class TorchBackend(Backend):
         if state.fused is None:
             return _step(state, momentum)
         with torch.cuda.device_of(state.X):
-            return StepScalars(*state.fused.step(state, momentum=momentum))
+            return StepScalars(*state.fused.step(momentum=momentum))
 
     def run_on_device(self, state: TorchState, n_steps: int, *, t: float, restart: bool, rough: bool = True):
         """Do several steps; the Triton kernels decide momentum and restarts on the device."""
         if state.fused is None:
             return None
         with torch.cuda.device_of(state.X):
-            sums, t = state.fused.advance(state, n_steps, t=t, restart=restart, rough=rough)
+            sums, t = state.fused.advance(n_steps, t=t, restart=restart, rough=rough)
         return StepScalars(*sums), t
 
     def gap(self, state: TorchState) -> Certificate:
         """Return what is proved about ``U``, in float64."""
         with torch.cuda.device_of(state.X):
-            sums = (_gap_sums if state.fused is None else state.fused.gap_sums)(state)
+            sums = _gap_sums(state) if state.fused is None else state.fused.gap_sums()
         found = certified(state.problem, Sums(*sums))
         if state.fused is not None:
-            state.fused.look_closer(state, found.gap)
+            state.fused.look_closer(found.gap)
         return found
 
     def slope(self, state: TorchState) -> Any:
         """Return the gradient of the graph terms at ``U``."""
-        problem, state.buffers, state.Y = state.problem, {}, state.U
-        terms = ((problem.L1, problem.gamma1), (problem.L2, problem.gamma2))
-        L1, L2 = (scaled(L, 2 * gamma) for L, gamma in terms)
-        V = slopes(state.U.double(), len(state.U), L1, L2, state.U.dtype)
+        state.fused, state.graphs, state.Y = None, (None, None), state.U
+        V = slopes(state.U.double(), len(state.U), *_exact_graphs(state.problem), state.U.dtype)
         return V.cpu().numpy() if state.on_host else V
 
     def unload(self, state: TorchState) -> Any:
         """Return ``U``, a NumPy array if the problem's were."""
-        state.graphs.clear()
+        state.fused = None
         return state.U.cpu().numpy() if state.on_host else state.U
 
 
@@ -215,7 +212,7 @@ def _has_triton() -> bool:
 
 
 def _step(state: TorchState, momentum: float) -> StepScalars:
-    V = gradient(state.Y, len(state.X), *state.buffers["steps"])
+    V = gradient(state.Y, len(state.X), *state.graphs)
     loss = LOSSES[state.problem.loss]
     prox = partial(loss.prox, numbers=loss.numbers(state.lam, state.problem.huber_delta), xp=torch)
     lam = state.lam / power_of_two(state.lam)
@@ -223,11 +220,15 @@ def _step(state: TorchState, momentum: float) -> StepScalars:
     return StepScalars(*sums.tolist())
 
 
+def _exact_graphs(problem: Any) -> Pair:
+    return scaled(problem.L1, 2 * problem.gamma1), scaled(problem.L2, 2 * problem.gamma2)
+
+
 def _gap_sums(state: TorchState) -> list[float]:
     problem = state.problem
-    return certificate_sums(
-        state.X, state.U.double(), state.L1, state.L2, problem.mask, box(problem), problem.loss, problem.huber_delta
-    )
+    box_of = box(problem)
+    loss = problem.loss, problem.huber_delta
+    return certificate_sums(state.X, state.U.double(), *state.exact, problem.mask, box_of, *loss)
 
 
 def box(problem: TensorProblem) -> tuple[float, float, Tensor, Tensor]:
