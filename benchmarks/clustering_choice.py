@@ -21,9 +21,9 @@ from sklearn.decomposition import PCA
 
 from cells import OTHERS, cells
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
-from frpcag.estimators.clustering import WIDE
 from frpcag.graphs import graph_from_weights
 from frpcag.labels import spectral_embedding
+from frpcag.labels.cleaned import WIDE
 
 FILE = RESULTS / "clustering_choice.jsonl"
 BASELINES = ("k-means X", "PCA + k-means", "spectral X")

@@ -27,12 +27,12 @@ ALLOWED = {
     "dask": {"data", "losses", "graphs", "problem", "backends", "linalg", "engines"},
     "pipeline": {"data", "graphs", "problem", "engines", "solvers"},
     "insight": {"graphs", "problem"},
-    "labels": {"graphs", "linalg"},
+    "labels": {"data", "graphs", "linalg"},
     "cells": {"graphs", "problem", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "rows": {"losses", "graphs", "solvers"},
     "estimators": {
-        *("data", "graphs", "solvers", "linalg", "engines", "pipeline", "rows", "labels", "cells", "saving", "report")
+        *("data", "solvers", "linalg", "engines", "pipeline", "rows", "labels", "cells", "saving", "report")
     },
     # A file names the class that it holds; its module is imported when the file is read.
     "saving": {"graphs"},

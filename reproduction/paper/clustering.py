@@ -10,11 +10,12 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from frpcag.baselines import BASELINES, preprocess
-from frpcag.estimators.clustering import NEIGHBORS, FRPCAGClustering
+from frpcag.estimators.clustering import FRPCAGClustering
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.heldout import regularization_path
 from frpcag.graphs import Graph, build_graph
 from frpcag.labels import LABELLERS, cloud_of, label, unit_rows
+from frpcag.labels.assign import NEIGHBORS
 from frpcag.linalg.factorize import gram_svd
 from reproduction.evaluate import clustering_error
 from reproduction.paper.grid import (

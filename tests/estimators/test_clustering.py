@@ -13,9 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
 
 from frpcag import FRPCAG, FRPCAGClustering
-from frpcag.estimators import block_labels
-from frpcag.estimators.cluster_inputs import has_mixed_units
-from frpcag.estimators.clustering import ASSIGNMENTS
+from frpcag.estimators.clustering import has_mixed_units
+from frpcag.labels import cleaned
+from frpcag.labels.assign import ASSIGNMENTS
 
 
 def corrupted_digits(n=600):
@@ -99,7 +99,7 @@ def test_whitened_components_find_classes_that_strong_directions_hide():
 def test_whitening_leaves_out_directions_that_are_rounding():
     X = np.outer(np.repeat([0.0, 10.0, 30.0], 20), np.arange(1.0, 6.0))
     model = FRPCAGClustering(3, FRPCAG(gamma1=1e-9, gamma2=1e-9, n_refine="auto"), random_state=0).fit(X)  # U = X
-    assert model._whitened(model.estimator_.low_rank_, 3).shape == (60, 1)
+    assert cleaned.Cleaned(X, model.estimator_.low_rank_, model.estimator_).whitened(3).shape == (60, 1)
 
 
 @pytest.mark.parametrize("change", [scale, np.asarray], ids=["standardised", "raw"])
@@ -217,8 +217,8 @@ def test_rows_that_are_not_labelled_themselves_take_the_label_of_the_nearest(ass
     rng = np.random.default_rng(5)
     y = rng.permutation(np.repeat(np.arange(4), 60))
     X = 3 * rng.normal(size=(4, n_features))[y] + rng.normal(size=(240, n_features))
-    monkeypatch.setattr(block_labels, "LEAST_LABELLED", 0)
-    monkeypatch.setattr(block_labels, "LABELLED_ROWS", 120)
+    monkeypatch.setattr(cleaned, "LEAST_LABELLED", 0)
+    monkeypatch.setattr(cleaned, "LABELLED_ROWS", 120)
     model = FRPCAGClustering(4, FRPCAG(n_components=3), assign=assign, random_state=0).fit(row_blocks(X, 70))
     assert model.sample_indices_.shape == (120,)
     assert adjusted_rand_score(y, model.labels_) > 0.98

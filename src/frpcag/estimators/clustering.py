@@ -7,58 +7,26 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from frpcag.cells import without_overwritten
-from frpcag.data.preprocess import CentredRows, check_flags, validate_matrix
+from frpcag.cells import MIXED, find_overwriting, find_units, judged_rows, without_overwritten
+from frpcag.data.preprocess import check_flags, validate_matrix
 from frpcag.engines.base import UnitsWarning, in_blocks, on_device_of, on_host
-from frpcag.engines.memory import require_memory_for
-from frpcag.estimators.block_labels import (
-    Space,
-    blocks_without_overwritten,
-    carried,
-    rows_to_label,
-    take,
-    whitened_space,
-)
+from frpcag.engines.memory import fit_bytes, held_bytes, require_memory_for
 from frpcag.estimators.cleaner import RobustGraphCleaner
-from frpcag.estimators.cluster_inputs import check_n_clusters, clustering_bytes, has_mixed_units, in_range
 from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, take_columns, whole_fit
-from frpcag.labels import cloud_of, distinct_rows, label, unit_rows
-from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, on_components, on_points
-from frpcag.labels.count import count_clusters
-from frpcag.labels.labellers import kmeans
-from frpcag.linalg.factorize import gram_svd
+from frpcag.labels.assign import AS_THE_PAPER, Labelled, check_assignment, label_bytes, label_rows
+from frpcag.labels.cleaned import Cleaned, Space, carried, rows_to_label
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.memory import require_memory
-from frpcag.runtime.warn import muted, warn_user
+from frpcag.runtime.warn import muted
 from frpcag.saving import SavedModel
 
 Array = np.ndarray
-
-# With fewer features than this the data as given are labelled; whitening would blow up what tells nothing apart.
-WIDE = 100
-# From this share of missing cells on the clean data are labelled instead: cells filled in do not vary as others do.
-GAPS = 0.05
-# Whitened components for each cluster that are looked at, and those of a single linkage with its neighbours.
-MOST_COLUMNS, COLUMNS, NEIGHBORS = 3, 2, 20
-# Components below this share of the strongest are noise.
-WHITENED_FLOOR = 1e-3
-
-# What candidates_ tells, and of which kind.
-FIELDS = {
-    "points": str, "labeller": str, "n_coordinates": np.int64, "n_neighbors": np.int64, "score": np.float64,
-    "smallest": np.int64,
-}  # fmt: skip
-
-AS_THE_PAPER = ("kmeans", "components")
-ASSIGNMENTS = ("auto", "linkage", "spectral", *AS_THE_PAPER)
 
 
 class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
@@ -200,7 +168,7 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         with muted(UnitsWarning) if self.estimator is None else nullcontext():
             self.estimator_: FRPCAG = on_host(fit_as_far_as_possible(model, given))
         self.n_iter_ = self.estimator_.n_iter_
-        self._label_rows(Z, self.estimator_.low_rank_, random_state)
+        self._label_rows(Cleaned(Z, self.estimator_.low_rank_, self.estimator_), random_state)
 
     def _without_wrong(self, X: Array, Z: Array) -> Array:
         """Return ``Z`` where cells that the cleaner finds wrong in ``X`` are missing; itself where there are none."""
@@ -218,52 +186,47 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
         random_state = check_random_state(self.random_state)
         seed = random_state.randint(2**31)
         if self.assign not in AS_THE_PAPER:
-            dx = blocks_without_overwritten(dx, shape=getattr(self.estimator, "feature_shape", None))
+            dx = dx if dx.dtype.kind == "f" else dx.astype(np.float64)
+            shape = getattr(self.estimator, "feature_shape", None)
+            rule = find_overwriting(_taken(dx, judged_rows(n)), shape=shape)
+            dx = dx.map_blocks(rule.applied, dtype=dx.dtype) if rule.repeats else dx
         rows = rows_to_label(n, p, random_state)
-        Z = take(dx, rows)
+        Z = _taken(dx, rows)
         self.missing_share_ = float(np.isnan(Z).mean())
         model = self._default_model(Z, seed) if self.estimator is None else clone(self.estimator)
         with muted(UnitsWarning) if self.estimator is None else nullcontext():
             self.estimator_ = fit_as_far_as_possible(model, dx)
         self.n_iter_ = self.estimator_.n_iter_
         take_columns(self, self.estimator_)
-        U = take(self.estimator_.low_rank_, rows)
-        name, d = self._label_rows(Z, U, random_state)
+        some = Cleaned(Z, _taken(self.estimator_.low_rank_, rows), self.estimator_)
+        found = self._label_rows(some, random_state)
         self.sample_indices_: Array = rows
         if len(rows) < n:
-            known = {"center": self.estimator_.center_, "scale": self.estimator_.scale_}
-            space = whitened_space(U, d, **known) if name == "W" else Space(name == "X", **known)
-            labels = carried(dx, self.estimator_.low_rank_, space, space.points(Z, U), self.labels_)
-            labels[rows] = self.labels_
-            self.labels_ = labels
+            space = Space.of(some, found.points, found.n_coordinates)
+            self.labels_ = carried(dx, self.estimator_.low_rank_, some, space, found.labels)
+            self.labels_[rows] = found.labels
 
     def _bytes(self, Z: Array) -> int:
-        """Return about how many bytes a fit takes at its peak, those of ``Z`` not counted."""
-        as_the_paper, (_, p) = self.assign in AS_THE_PAPER, Z.shape
-        # Whitening takes a copy in the dtype of the data; other points are in float64, made from another such array.
-        points = p * Z.dtype.itemsize if p >= WIDE and not as_the_paper and self.assign != "spectral" else 16 * p
-        model = FRPCAG(n_jobs=self.n_jobs) if self.estimator is None else self.estimator
-        return clustering_bytes(Z, model, points=points, n_neighbors=0 if as_the_paper else MOST_NEIGHBORS)
+        """Return about how many bytes a fit takes at its peak: its own, or its results and what labels them."""
+        model, (n, p) = FRPCAG(n_jobs=self.n_jobs) if self.estimator is None else self.estimator, Z.shape
+        k = model.n_neighbors if isinstance(model.n_neighbors, int) else 10
+        results = 2 * Z.nbytes + held_bytes(n, p, k)
+        return int(max(fit_bytes(Z, model), results + label_bytes(Z, self.assign)))
 
     def _check(self, n: int) -> None:
-        if self.assign not in ASSIGNMENTS:
-            raise ValueError(f"assign={self.assign!r} is unknown; choose one of {', '.join(map(repr, ASSIGNMENTS))}.")
+        check_assignment(self.assign, self.n_clusters, n)
         check_flags(clean=self.clean)
-        check_n_clusters(self.n_clusters, n)
 
-    def _label_rows(self, Z: Array, U: Array, random_state) -> tuple[str, int]:
-        """Label rows by what they are and their clean part; return the points that were labelled, and their width."""
-        k = self._number(Z, U, random_state) if self.n_clusters == "auto" else int(self.n_clusters)
-        if self.assign in AS_THE_PAPER:
-            points = self._paper_points(U, random_state)
-            self.labels_ = kmeans(points, k, n_init=self.n_init, random_state=random_state)
-            self.affinity_: sp.csr_array | None = None
-            self.candidates_: dict[str, Array] = {}
-            labelled = ("U" if self.assign == "kmeans" else "W", points.shape[1])
-        else:
-            labelled = self._label_distinct(Z, U, k, random_state)
-        self.n_clusters_ = int(self.labels_.max()) + 1
-        return labelled
+    def _label_rows(self, rows: Cleaned, random_state) -> Labelled:
+        """Label rows, store the labels and how they came about, and return them."""
+        found = label_rows(
+            rows, self.n_clusters, self.assign, n_init=self.n_init, random_state=random_state, n_jobs=self.n_jobs
+        )
+        self.labels_, self.affinity_, self.candidates_ = found.labels, found.affinity, found.candidates
+        if found.counts:
+            self.counts_ = found.counts
+        self.n_clusters_ = int(found.labels.max()) + 1
+        return found
 
     def _fit_sample(self, X) -> None:
         """Clean and label the rows that a compressive model keeps, and carry the labels over to all rows."""
@@ -282,84 +245,23 @@ class FRPCAGClustering(SavedModel, ClusterMixin, BaseEstimator):
     def _default_model(self, Z: Array, random_state: Any) -> FRPCAG:
         return FRPCAG(metric="auto", scale=has_mixed_units(Z), random_state=random_state, n_jobs=self.n_jobs)
 
-    def _number(self, Z: Array, U: Array, random_state) -> int:
-        """Return a number of clusters, and store what it was chosen by."""
-        points = in_range(self._centred(U)) if Z.shape[1] >= WIDE else self._few_features(Z, U)[1]
-        rows = distinct_rows(Z)[0]
-        found, self.counts_ = count_clusters(points[rows], random_state=random_state.randint(2**31), n_jobs=self.n_jobs)
-        return min(found, len(rows))
-
-    def _label_distinct(self, Z: Array, U: Array, k: int, random_state) -> tuple[str, int]:
-        """Label the distinct rows, and all rows like them; return the points that were labelled, and their width."""
-        first, kind = distinct_rows(Z)
-        if len(first) < k:
-            warn_user(
-                f"n_clusters={k} is more than the {len(first)} distinct rows of X; each of them is a cluster.",
-                ConvergenceWarning,
-            )
-            k = len(first)
-        if k in (1, len(first)):
-            labels = np.zeros(len(first), np.int64) if k == 1 else np.arange(len(first))
-            self.labels_, self.affinity_, self.candidates_ = labels[kind], None, {}
-            return "U", Z.shape[1]
-        seed = random_state.randint(2**31)
-        tried = self._candidates(Z, U, first, k, {"n_init": self.n_init, "random_state": seed, "n_jobs": self.n_jobs})
-        chosen = best(tried)
-        self.labels_, self.affinity_ = chosen.labels[kind], chosen.cloud.affinity
-        self.candidates_ = {
-            name: np.array([getattr(one, name) for one in tried], dtype=object if kept is str else kept)
-            for name, kept in FIELDS.items()
-        }
-        return chosen.points, chosen.n_coordinates
-
-    def _candidates(self, Z: Array, U: Array, rows: Array, k: int, options: dict) -> list[Candidate]:
-        wide = Z.shape[1] >= WIDE
-        if self.assign == "auto":
-            if wide:
-                return on_components(self._whitened(U, MOST_COLUMNS * k)[rows], k, **options)
-            name, points = self._few_features(Z, U)
-            return on_points(name, points[rows], k, **options)
-        if self.assign == "spectral":
-            name, points = "U", in_range(self._centred(U))[rows]
-        elif wide:
-            name, points = "W", unit_rows(self._whitened(U, COLUMNS * k)[rows])
-        else:
-            name, points = self._few_features(Z, U)
-            points = points[rows]
-        search = {key: options[key] for key in ("random_state", "n_jobs")}
-        cloud = cloud_of(points, n_neighbors=NEIGHBORS, **search)
-        labels = label(self.assign, cloud, k, n_init=self.n_init, random_state=options["random_state"])
-        return [Candidate(name, self.assign, points.shape[1], cloud.indices.shape[1], 0.0, labels, cloud)]
-
-    def _centred(self, X: Array) -> Array:
-        Z = X - self.estimator_.center_
-        Z /= self.estimator_.scale_
-        return Z
-
-    def _few_features(self, Z: Array, U: Array) -> tuple[str, Array]:
-        """Return the points of a table: the data as given with missing cells filled in, or the clean data."""
-        if self.missing_share_ >= GAPS:
-            return "U", in_range(self._centred(U))
-        return "X", in_range(self._centred(np.where(np.isnan(Z), U, Z)))
-
-    def _whitened(self, U: Array, n_components: int) -> Array:
-        """Return the first principal components of the clean data, all of unit length."""
-        U = CentredRows(U, self.estimator_.center_, self.estimator_.scale_).whole()
-        U -= U.mean(axis=0, dtype=np.float64)
-        W, Sigma, _ = gram_svd(U, min(n_components, *U.shape), random_state=0)
-        return W[:, Sigma >= WHITENED_FLOOR * Sigma[0]]  # below lies noise, which whitening would blow up
-
-    def _paper_points(self, U: Array, random_state) -> Array:
-        """Return the points that k-means labels in the paper: ``U`` or ``W``."""
-        model = self.estimator_
-        if self.assign == "components":
-            E = (self._centred(U) - (model.mean_ - model.center_) / model.scale_) @ model.components_.T
-            return E / np.where(model.singular_values_ > 0, model.singular_values_, 1)
-        # All singular directions: distances between rows are those of U, in min(n, p) coordinates.
-        U = self._centred(U)
-        W, Sigma, _ = gram_svd(U - U.mean(axis=0), min(U.shape), random_state=random_state)
-        # Clusters do not depend on the unit, but the squares of the extremes of float64 leave its range.
-        return W * Sigma if 1e-100 < Sigma[0] < 1e100 else W * (Sigma / (Sigma[0] or 1.0))
-
     def __sklearn_tags__(self):
         return accepts_matrices(super().__sklearn_tags__())
+
+
+def _taken(dx: Any, rows: Array) -> Array:
+    """Return some rows of a Dask array of row chunks on the client."""
+    return np.asarray(dx[rows].compute())
+
+
+def has_mixed_units(X: Array) -> bool:
+    """Say whether both the spread and the size of the largest column are far beyond those of most.
+
+    Counts that are mostly zero differ in spread alone: a rare one is as large as the others where it is there.
+    """
+    observed = ~np.isnan(X)
+    if not find_units(X, observed, one_level=False).mixed:
+        return False
+    counted = observed & (X != 0)
+    sizes = np.abs(np.where(counted, X, 0)).sum(axis=0) / np.maximum(counted.sum(axis=0), 1)
+    return bool(sizes.max() > MIXED * np.median(sizes[sizes > 0]))

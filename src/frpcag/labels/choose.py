@@ -37,7 +37,6 @@ class Candidate:
     points : str
         What was labelled: "X", "U" or "W".
     labeller : str
-    n_coordinates, n_neighbors : int
     score : float
         Larger is better, among the candidates of one fit.
     labels : ndarray of shape (n,)
@@ -46,11 +45,19 @@ class Candidate:
 
     points: str
     labeller: str
-    n_coordinates: int
-    n_neighbors: int
     score: float
     labels: Array
     cloud: Cloud
+
+    @property
+    def n_coordinates(self) -> int:
+        """Columns of the points."""
+        return self.cloud.points.shape[1]
+
+    @property
+    def n_neighbors(self) -> int:
+        """Neighbours of each point."""
+        return self.cloud.indices.shape[1]
 
     @property
     def smallest(self) -> int:
@@ -75,7 +82,9 @@ def best(candidates: list[Candidate]) -> Candidate:
     return chosen
 
 
-def on_points(name: str, points: Array, n_clusters: int, **options: Any) -> list[Candidate]:
+def on_points(
+    name: str, points: Array, n_clusters: int, *, n_init: int = 10, random_state: Any = None, n_jobs: int | None = None
+) -> list[Candidate]:
     """Return candidates on points as they are, scored by their normalised cut.
 
     Parameters
@@ -83,24 +92,22 @@ def on_points(name: str, points: Array, n_clusters: int, **options: Any) -> list
     name : str
         Of the points.
     points : ndarray of shape (n, d)
-    n_clusters : int
-    **options
-        ``n_init``, ``random_state``, ``n_jobs``.
+    n_clusters, n_init, random_state, n_jobs
+        As everywhere.
     """
-    n_init, seed = options.get("n_init", 10), options.get("random_state")
     widest = max(k for _, k in ON_POINTS)
-    whole = cloud_of(points, n_neighbors=widest, random_state=seed, n_jobs=options.get("n_jobs"))
+    whole = cloud_of(points, n_neighbors=widest, random_state=random_state, n_jobs=n_jobs)
     # Unweighted: with weights that fade, a few far points are cut off for nothing.
     edges = sp.csr_array((np.ones_like(whole.affinity.data), whole.affinity.indices, whole.affinity.indptr))
     found = []
     for labeller, k in ON_POINTS:
         cloud = whole.nearest(k)
-        labels = label(labeller, cloud, n_clusters, n_init=n_init, random_state=seed)
-        found.append(Candidate(name, labeller, points.shape[1], k, -normalized_cut(edges, labels), labels, cloud))
+        labels = label(labeller, cloud, n_clusters, n_init=n_init, random_state=random_state)
+        found.append(Candidate(name, labeller, -normalized_cut(edges, labels), labels, cloud))
     return found
 
 
-def on_components(W: Array, n_clusters: int, **options: Any) -> list[Candidate]:
+def on_components(W: Array, n_clusters: int, **search: Any) -> list[Candidate]:
     """Return linkages of whitened components, scored by how well each agrees with the others.
 
     Parameters
@@ -108,17 +115,16 @@ def on_components(W: Array, n_clusters: int, **options: Any) -> list[Candidate]:
     W : ndarray of shape (n, d)
         Components, strongest first; ``3 n_clusters`` of them or all there are.
     n_clusters : int
-    **options
-        ``random_state``, ``n_jobs``.
+    **search
+        ``random_state`` and ``n_jobs`` of :func:`cloud_of`.
     """
     found = []
     for d in sorted({min(columns * n_clusters, W.shape[1]) for columns in COLUMNS}):
         points = unit_rows(W[:, :d])
-        search = {"random_state": options.get("random_state"), "n_jobs": options.get("n_jobs")}
         whole = cloud_of(points, n_neighbors=MOST_NEIGHBORS, **search)
         for k in NEIGHBORS:
             cloud = whole.nearest(k)
-            found.append(Candidate("W", "linkage", d, k, 0.0, label("linkage", cloud, n_clusters), cloud))
+            found.append(Candidate("W", "linkage", 0.0, label("linkage", cloud, n_clusters), cloud))
     agree = np.array([[adjusted_rand_score(a.labels, b.labels) for b in found] for a in found])
     return [replace(one, score=float(score)) for one, score in zip(found, agree.mean(axis=1), strict=True)]
 
