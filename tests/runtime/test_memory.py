@@ -156,7 +156,7 @@ for n, p, dtype in json.loads(sys.argv[1]):
     X = rng.standard_normal((n, p), dtype=dtype)
     open("/proc/self/clear_refs", "w").write("5")  # forget the peak
     before = status("VmRSS")
-    FRPCAG(tol=0.5).fit(X)
+    FRPCAG(tol=0.5, n_jobs=2).fit(X)
     print(status("VmHWM") - before, flush=True)
     os._exit(0)
 """
@@ -170,5 +170,5 @@ def test_the_formula_is_about_what_a_fit_takes():
         pytest.skip("the peak of this process cannot be reset here")
     assert done.returncode == 0, done.stderr
     for case, peak in zip(CASES, done.stdout.split(), strict=True):
-        # The peak moves with the allocator and the number of threads.
+        # The peak moves with the allocator, and by some 9 MB with each thread.
         assert 0.7 <= needed_bytes(*case) / int(peak) <= 1.6, case
