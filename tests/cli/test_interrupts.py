@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from reproduction.__main__ import main as reproduce
 
 import frpcag
 from frpcag.data import make_low_rank_on_graphs
@@ -24,6 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell h
 import numpy
 import frpcag
 from frpcag.cli import main as cli
+from reproduction.__main__ import main as reproduce
 import matplotlib.pyplot  # what a command imports late
 root = os.path.dirname(frpcag.__file__)
 for kind in ("float32", "float64"):  # kernels are compiled or read once, not in every child
@@ -45,7 +47,10 @@ def run(number, at, sent, words):
     code = 0
     sys.setprofile(count)
     try:
-        code = save(number) if words == ["save"] else cli.main()
+        if words[0] == "reproduce":
+            code = reproduce(sys.argv[2:])
+        else:
+            code = save(number) if words == ["save"] else cli.main()
     except KeyboardInterrupt:
         code = 130
     except SystemExit as end:
@@ -92,6 +97,7 @@ def server(tmp_path_factory):
     """Start a process that has imported the library, and forks a child for every run."""
     said = tmp_path_factory.mktemp("server") / "stderr"
     env = {name: value for name, value in os.environ.items() if name != "FRPCAG_DATA"}
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     env["OMP_NUM_THREADS"] = "1"  # children of a process with threads of OpenMP would wait for them
     with said.open("w") as stderr:
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr, "text": True, "env": env}
@@ -162,6 +168,36 @@ def test_an_interrupted_video_leaves_a_whole_run_or_none(working_folder, interru
     np.save(working_folder / "clip.npy", clip)
     runs = interrupted(["video", "clip.npy", "--output", "run-{}", "--quiet"], [INT, TERM, INT, TERM], seed=2)
     check_folders(working_folder, runs, extra="clip.npy")
+
+
+def test_an_interrupted_reproduction_goes_on_where_it_stopped(working_folder, interrupted, monkeypatch):
+    monkeypatch.delenv("FRPCAG_DATA", raising=False)
+    words = ["reproduce", "alignment", "--smoke", "--jobs", "1", "--output"]
+    runs = interrupted([*words, "run-{}"], [INT] * 4, seed=3)
+    whole = cells(working_folder / "run-0")
+    assert whole
+    for number, *_ in runs[1:]:
+        folder = working_folder / f"run-{number}" / "alignment"
+        before = lines(folder)
+        assert reproduce([*words[1:], f"run-{number}"]) == 0
+        assert lines(folder)[: len(before)] == before  # what was measured is kept
+        assert cells(working_folder / f"run-{number}") == whole
+        arrays = list(folder.glob("arrays/*"))
+        assert len(arrays) == len(whole)
+        for file in arrays:
+            with np.load(file) as stored:
+                assert stored.files
+                assert all(stored[name].size for name in stored.files)
+
+
+def lines(folder):
+    records = folder / "records.jsonl"
+    return records.read_text().splitlines() if records.exists() else []
+
+
+def cells(run):
+    """Return the cells that were measured, in any order, each once."""
+    return sorted(json.dumps(json.loads(line)["cell"], sort_keys=True) for line in lines(run / "alignment"))
 
 
 def test_an_interrupted_save_leaves_the_old_model_or_the_new_one(working_folder, interrupted):
