@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from math import frexp
 from typing import Any, NamedTuple
 
@@ -24,6 +25,10 @@ class Backend:
     """The array arithmetic of one solver step: what a backend must have, and what it may have."""
 
     name: str
+
+    def whole(self, problem: Problem, run: Callable[[], Any]) -> Any:
+        """Return what a run of the solver on a problem comes to: again where arrays were lost on the way."""
+        return run()
 
     def load(self, problem: Problem, *, step: float, U0: Any = None) -> Any:
         """Return the solver's state at ``U = Y = U0`` (``X`` where not given)."""

@@ -14,19 +14,16 @@ import numpy as np
 from frpcag.backends.base import Backend, StepScalars, power_of_two
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.checkpoint import Checkpoint, Saved
-from frpcag.dask.live import feature_lists, join_rows, own_rows
-from frpcag.dask.parts import Numbers, PartLost, call_parts, call_parts_here, collect, place, where
-from frpcag.dask.tasks import Here, Layout, deal
+from frpcag.dask.live import feature_lists, join_rows
+from frpcag.dask.parts import Numbers, PartLost, call_parts, call_parts_here, collect, place, retry_when_lost, where
+from frpcag.dask.tasks import Here
 from frpcag.losses import LOSSES
 from frpcag.problem import Array, Certificate, Sums, certified
-
-# How often workers may die during the same steps.
-_ATTEMPTS = 5
 
 
 @dataclass(eq=False)
 class BlockState:
-    """A solve whose parts live on the workers, and what makes them again when a worker dies."""
+    """A solve whose parts live on the workers."""
 
     problem: BlockProblem
     lam: float
@@ -35,27 +32,13 @@ class BlockState:
     on_host: bool
     firsts: Array  # first block of every part, and the number of blocks
     data: list[Any]  # rows and graph of every part, in Dask's keeping
-    start: RowBlocks | None = None  # what the solve starts from, where it is not X
-    saved: Saved | None = None  # the last checkpoint, from which the log goes on
+    start: list[Any] | None = None  # blocks of U and Y to start from, where they are not those of X
+    n_iter: int = 0
     kept: int = 0  # the step of the last checkpoint, also of one that this run does not go on from
-    log: list[float] = field(default_factory=list)  # momentum of every step since
     run: str = field(default_factory=lambda: uuid4().hex)
-    epoch: int = 0
-    tokens: list[Any] | None = None  # None when the parts are gone
+    tokens: list[Any] | None = None  # None before the first step and after the last
     directory: list[Any] = field(default_factory=list)
     workers: list[Any] = field(default_factory=list)
-    sloped: bool = False
-    unsure: bool = False  # whether the parts may have done steps that the log does not know
-
-    @property
-    def base(self) -> int:
-        """Step at which the log begins."""
-        return 0 if self.saved is None else self.saved.step
-
-    @property
-    def n_iter(self) -> int:
-        """Steps done."""
-        return self.base + len(self.log)
 
 
 class DaskBackend(Backend):
@@ -81,8 +64,8 @@ class DaskBackend(Backend):
     -----
     Each worker keeps its rows of X, U and Y in memory and changes them in place. After a step the workers send each
     other the rows of ``Y`` that they need and the sums of their blocks, added in the order of the blocks: the result
-    does not depend on the workers. Where one dies, the steps since the last checkpoint, or since the start of the
-    solve, are done again with the same numbers.
+    does not depend on the workers. Where one dies, the fit goes on from the last checkpoint, or begins again without
+    one, and finds the same numbers; a callback is told of the steps that are done again.
 
     Examples
     --------
@@ -129,12 +112,20 @@ class DaskBackend(Backend):
             p,
         )
         features = layout.cluster.submit(feature_lists, problem.L2, 2 * problem.gamma2, dtype, p, step)
-        if on_host and U0 is not None:
-            U0 = RowBlocks([np.asarray(U0[a:b], dtype) for a, b in pairwise(layout.bounds)], U0.shape, dtype)
-        state = BlockState(problem, step, features, numbers, on_host, np.zeros(0), [], U0)
-        self._join(state, problem.X.parts)
-        problem.X.parts.clear()  # the joined copies serve from here on
-        return state
+        start = None
+        if U0 is not None:
+            start = layout.map(_both, [np.asarray(U0[a:b], dtype) for a, b in pairwise(layout.bounds)])
+        blocks = problem.X.parts
+        firsts = [0, *(j for j in range(1, len(blocks)) if layout.homes[j] != layout.homes[j - 1]), len(blocks)]
+        graphs = [None for _ in blocks] if problem.L1 is None else problem.L1.parts
+        sizes = np.array(layout.sizes)
+        rows = [
+            (list(blocks[a:b]), list(graphs[a:b]), (i, sizes, np.array(firsts)), 2 * problem.gamma1, step)
+            for i, (a, b) in enumerate(pairwise(firsts))
+        ]
+        data = layout.cluster.map(join_rows, rows, [layout.homes[first] for first in firsts[:-1]])
+        blocks.clear()  # the joined copies serve from here on
+        return BlockState(problem, step, features, numbers, on_host, np.array(firsts), data, start)
 
     def resume(self, state: BlockState, *, max_iter: int) -> tuple[float, int, dict[str, Any] | None]:
         """Go on from the checkpoint, if there is one; return as `Backend.resume`.
@@ -143,12 +134,13 @@ class DaskBackend(Backend):
         """
         store = state.problem.store
         saved = None if store is None else store.saved("step")
-        if saved is None:
+        state.workers = state.problem.layout.cluster.workers()
+        if store is None or saved is None:
             return 1.0, 0, None
         state.kept = saved.step
         if saved.step > max_iter:
             return 1.0, 0, None
-        state.saved = saved
+        state.start, state.n_iter = store.load(saved, state.problem.layout), saved.step
         return saved.note["t"], saved.step, saved.note["memory"]
 
     def steps_at_once(self, state: BlockState) -> int:
@@ -162,17 +154,14 @@ class DaskBackend(Backend):
         store = state.problem.store
         if store is None or state.n_iter % self.every or state.n_iter <= state.kept:
             return
-        n_iter = state.n_iter
-        saved = self._save(state, store, "step", ("U", "Y"), {"t": t, "memory": memory})
-        state.saved, state.kept, state.start = saved, n_iter, None
-        state.log.clear()
-        layout = state.problem.layout
-        if layout.cluster.workers() != state.workers:  # some came or went
-            self._deal_again(state)
+        self._save(state, store, "step", ("U", "Y"), {"t": t, "memory": memory})
+        state.kept = state.n_iter
+        if state.problem.layout.cluster.workers() != state.workers:
+            raise PartLost("workers came or went; the fit goes on with those there are now")
 
     def step(self, state: BlockState, *, momentum: float) -> StepScalars:
         """Do one step on every worker."""
-        return self._advance(state, 1, 1.0, False, [momentum])[0]
+        return self._advance(state, 1, 1.0, False, momentum)[0]
 
     def run_on_device(
         self, state: BlockState, n_steps: int, *, t: float, restart: bool, rough: bool = True
@@ -183,106 +172,66 @@ class DaskBackend(Backend):
     def gap(self, state: BlockState) -> Certificate:
         """Return what is proved about ``U``; one pass, in float64."""
         sums, tops = np.zeros(6), np.zeros(3)
-        for blocks in self._ask(state, "gap"):
+        for blocks in self._call(state, "gap"):
             for block_sums, block_tops in blocks:
                 sums, tops = sums + block_sums, np.fmax(tops, block_tops)
         return certified(state.problem, Sums(*map(float, (*sums, *tops))))
 
     def slope(self, state: BlockState) -> Any:
         """Return the gradient of the graph terms at ``U``, as `unload` returns ``U``."""
+        self._call(state, "slope")
         return self._results(state, "V")
 
     def unload(self, state: BlockState) -> Any:
         """Return ``U``: row blocks, or an array if the problem came as arrays."""
+        self._call(state, "settle")
         U = self._results(state, "U")
         state.tokens = None  # the parts leave the workers
         return U
 
-    def _join(self, state: BlockState, blocks: Sequence[Any]) -> None:
-        """Join the blocks that have the same home."""
-        problem, layout = state.problem, state.problem.layout
-        graphs = [None for _ in blocks] if problem.L1 is None else problem.L1.parts
-        state.firsts = np.array(
-            [0, *(j for j in range(1, len(blocks)) if layout.homes[j] != layout.homes[j - 1]), len(blocks)]
-        )
-        state.workers = layout.cluster.workers()
-        runs = [slice(int(a), int(b)) for a, b in pairwise(state.firsts)]
-        sizes = np.array(layout.sizes)
-        numbers = 2 * problem.gamma1, state.lam
-        rows = [
-            (list(blocks[run]), list(graphs[run]), (i, sizes, state.firsts), *numbers) for i, run in enumerate(runs)
-        ]
-        state.data = layout.cluster.map(join_rows, rows, [layout.homes[run.start] for run in runs])
-
-    def _deal_again(self, state: BlockState) -> None:
-        """Deal the blocks to the workers there are now."""
-        layout, p = state.problem.layout, state.problem.X.shape[1]
-        homes = [layout.homes[first] for first in state.firsts[:-1]]
-        whole = layout.cluster.map(own_rows, [(data, p) for data in state.data], homes)
-        blocks = _split(layout, whole, state.firsts)
-        layout.homes[:] = deal(layout.cluster, len(layout.homes))
-        state.tokens = None
-        self._join(state, blocks)
+    def whole(self, problem: Any, run: Callable[[], Any]) -> Any:
+        """Return the run of a solve, from its beginning where a part was lost; in a fit the engine sees to that."""
+        return run() if isinstance(problem, BlockProblem) else retry_when_lost(run)
 
     def _begin(self, state: BlockState) -> None:
-        """Place the parts at the step of the last checkpoint, or at the start, and do the steps of the log again."""
-        layout, n_parts = state.problem.layout, len(state.data)
-        blocks = None if state.start is None else layout.map(_both, state.start.parts)
-        if state.saved is not None and state.problem.store is not None:
-            blocks = state.problem.store.load(state.saved, layout)
-        state.tokens, state.epoch = None, state.epoch + 1
-        tasks, homes = [], []
-        for i, (a, b) in enumerate(pairwise(map(int, state.firsts))):
-            start = None if blocks is None else list(blocks[a:b])
-            who = (state.run, i, state.epoch, n_parts)
-            tasks.append((state.data[i], state.features, start, who, state.numbers, state.base, self.patience))
-            homes.append(layout.homes[a])
-        tokens = layout.cluster.map(place, tasks, homes)
-        state.directory = layout.cluster.gather(layout.cluster.map(where, [(token,) for token in tokens], homes))
+        """Place the parts on the workers, and let them tell each other which rows they need."""
+        layout, runs = state.problem.layout, list(pairwise(map(int, state.firsts)))
+        tasks = [
+            (
+                state.data[i],
+                state.features,
+                None if state.start is None else list(state.start[a:b]),
+                (state.run, i, len(runs)),
+                state.numbers,
+                self.patience,
+            )
+            for i, (a, b) in enumerate(runs)
+        ]
+        homes = [layout.homes[a] for a, _ in runs]
+        state.tokens, state.start = layout.cluster.map(place, tasks, homes), None
+        tokens = [(token,) for token in state.tokens]
+        state.directory = layout.cluster.gather(layout.cluster.map(where, tokens, homes))
         if None in state.directory:
             raise PartLost("a worker died at the start of the steps")
-        for i, (a, b) in enumerate(pairwise(map(int, state.firsts))):
-            layout.homes[a:b] = [state.directory[i] or None] * (b - a)
-        state.tokens, state.sloped = tokens, False
-        if state.log:
-            self._call(state, "advance", (len(state.log), 1.0, False, list(state.log)))
+        for address, (a, b) in zip(state.directory, runs, strict=True):
+            layout.homes[a:b] = [address or None] * (b - a)
+        self._call(state, "exchange_halo_lists")
 
     def _advance(
-        self, state: BlockState, n_steps: int, t: float, restart: bool, weights: list[float] | None
+        self, state: BlockState, n_steps: int, t: float, restart: bool, weight: float | None
     ) -> tuple[StepScalars, float]:
-        state.unsure = True  # until they have answered: Ctrl-C may come before
-        total, t, used = self._ask(state, "advance", n_steps, t, restart, weights)[0]
-        state.unsure = False
-        state.log += used
+        total, t = self._call(state, "advance", n_steps, t, restart, weight)[0]
+        state.n_iter += n_steps
         return StepScalars(*map(float, total)), t
 
-    def _ask(self, state: BlockState, name: str, *arguments: Any) -> list[Any]:
-        """Let all parts do something; where a worker died, after they have been made again."""
-        if state.unsure and name != "advance":
-            state.unsure = False
-            state.log[:] = self._ask(state, "history", state.base)[0]
-        return self._lasting(state, lambda: self._call(state, name, arguments))
-
-    def _lasting(self, state: BlockState, do: Callable[[], Any]) -> Any:
-        """Call a function that needs the parts, which are made again when they are lost."""
-        for _ in range(_ATTEMPTS):
-            try:
-                if state.tokens is None:
-                    self._begin(state)
-                return do()
-            except PartLost as error:
-                state.tokens, lost = None, error
-        raise RuntimeError(
-            f"workers died {_ATTEMPTS} times while they did the same steps, the last time: {lost}. "
-            f"{state.problem.layout.cluster.needs}".rstrip()
-        )
-
-    def _call(self, state: BlockState, name: str, arguments: tuple | list[tuple]) -> list[Any]:
-        """Call a method of all parts, with the same arguments or a list of them."""
+    def _call(self, state: BlockState, name: str, *arguments: Any, each: Sequence[tuple] | None = None) -> list[Any]:
+        """Call a method of all parts, with the same arguments or with those of each."""
+        if state.tokens is None:
+            self._begin(state)
         cluster, parts = state.problem.layout.cluster, range(len(state.data))
-        each = {i: arguments[i] if isinstance(arguments, list) else arguments for i in parts}
         do = call_parts_here if isinstance(cluster, Here) else call_parts
-        said = cluster.call(do, state.run, state.epoch, name, state.directory, each)
+        given = dict(enumerate(each)) if each is not None else dict.fromkeys(parts, arguments)
+        said = cluster.call(do, state.run, name, state.directory, given)
         answers = {i: answer for one in said if isinstance(one, dict) for i, answer in one.items()}
         for how, value in answers.values():
             if how == "failed":
@@ -295,65 +244,27 @@ class DaskBackend(Backend):
     def _save(self, state: BlockState, store: Checkpoint, name: str, names: tuple, note: dict[str, Any]) -> Saved:
         def write(paths: list[str]) -> list[str]:
             each = [(paths[int(a) : int(b)], names) for a, b in pairwise(state.firsts)]
-            return [digest for part in self._lasting(state, lambda: self._call(state, "save", each)) for digest in part]
+            return [digest for part in self._call(state, "save", each=each) for digest in part]
 
-        n_blocks = len(state.problem.layout.sizes)
-        return store.save_by(write, name, n_blocks, step=state.n_iter, note=note)
+        return store.save_by(write, name, len(state.problem.layout.sizes), step=state.n_iter, note=note)
 
     def _results(self, state: BlockState, which: str) -> Any:
         """Return U or the gradient at it as row blocks, or as an array if the problem came as arrays."""
-        problem, store = state.problem, state.problem.store
-        if state.on_host:
-            parts = self._lasting(state, lambda: problem.layout.cluster.gather(self._collected(state, which)))
-            return np.concatenate([block for part in parts for block in part])
-        layout = problem.layout
+        problem, store, layout = state.problem, state.problem.store, state.problem.layout
         if store is not None and which == "U":
             # Read back: tasks without a past, so that a loss later on costs no step.
             blocks = store.load(self._save(state, store, "clean", ("U",), {}), layout)
-            return RowBlocks(
-                layout.map(getitem, blocks, ["U" for _ in blocks]), problem.X.shape, problem.X.dtype, layout
-            )
-
-        def collect_all() -> list[Any]:
-            whole = self._collected(state, which)
-            layout.cluster.gather(layout.cluster.map(len, [(part,) for part in whole], [None for _ in whole]))
-            return _split(layout, whole, state.firsts)
-
-        def renew() -> None:
-            out.parts[:] = self._lasting(state, collect_all)
-            state.tokens = None
-
-        out = RowBlocks(self._lasting(state, collect_all), problem.X.shape, problem.X.dtype, layout, renew)
-        return out
-
-    def _collected(self, state: BlockState, which: str) -> list[Any]:
-        """Return the blocks of every part, a list of arrays each."""
-        if which == "V" and not state.sloped:
-            self._call(state, "slope", ())
-            state.sloped = True
-        if which == "U":
-            self._call(state, "settle", ())
+            parts = layout.map(getitem, blocks, ["U" for _ in blocks])
+            return RowBlocks(parts, problem.X.shape, problem.X.dtype, layout)
         assert state.tokens is not None
-        tasks = [(token, which, state.n_iter) for token in state.tokens]
-        return state.problem.layout.cluster.map(collect, tasks, [home or None for home in state.directory])
-
-
-def lasting(blocks: Sequence[RowBlocks | None], do: Callable[[], Any]) -> Any:
-    """Call a function of row blocks, again after they were lost with a worker and have been made again."""
-    for _ in range(_ATTEMPTS):
-        try:
-            return do()
-        except PartLost:
-            for part in blocks:
-                if part is not None and part.renew is not None:
-                    part.renew()
-    return do()
-
-
-def _split(layout: Layout, whole: Sequence[Any], firsts: Array) -> list[Any]:
-    """Return single blocks of lists of them."""
-    at = [(i, k) for i, (a, b) in enumerate(pairwise(firsts)) for k in range(int(b - a))]
-    return layout.map(getitem, [whole[i] for i, _ in at], [k for _, k in at])
+        homes = [home or None for home in state.directory]
+        whole = layout.cluster.map(collect, [(token, which) for token in state.tokens], homes)
+        if state.on_host:
+            return np.concatenate([block for part in layout.cluster.gather(whole) for block in part])
+        layout.cluster.gather(layout.cluster.map(len, [(part,) for part in whole], [None for _ in whole]))
+        at = [(i, k) for i, (a, b) in enumerate(pairwise(state.firsts)) for k in range(int(b - a))]
+        parts = layout.map(getitem, [whole[i] for i, _ in at], [k for _, k in at])
+        return RowBlocks(parts, problem.X.shape, problem.X.dtype, layout)
 
 
 def _both(U: Array) -> dict[str, Array]:

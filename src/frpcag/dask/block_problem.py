@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +12,7 @@ import scipy.sparse as sp
 
 from frpcag.dask.checkpoint import Checkpoint
 from frpcag.dask.row_blocks import Halo, LocalGraph, localize
-from frpcag.dask.tasks import Here, Layout, Maximum, current_cluster, tree_sum
+from frpcag.dask.tasks import Here, Layout, Maximum, current_cluster, same, tree_sum
 from frpcag.problem import Array, Problem, solution_box
 
 
@@ -25,7 +24,6 @@ class RowBlocks:
     shape: tuple[int, int]
     dtype: np.dtype
     layout: Any = None
-    renew: Callable[[], None] | None = None  # makes the parts again when they were lost with a worker
 
 
 @dataclass
@@ -100,10 +98,6 @@ class BlockProblem:
             return np.zeros(2)
         return tree_sum(self.layout.cluster, self.layout.map(_longest, self.L1.parts)).value
 
-    def start(self, U0: RowBlocks) -> RowBlocks:
-        """Return a warm start: the clean part of an earlier solve, in the blocks of ``X``."""
-        return U0
-
     @classmethod
     def of(cls, problem: Problem) -> BlockProblem:
         """Cut a problem of NumPy arrays into blocks, two for every worker."""
@@ -118,9 +112,9 @@ class BlockProblem:
         L1 = None
         if problem.L1 is not None:
             parts = [localize(problem.L1[cut], bounds, j, rows[cut]) for j, cut in enumerate(cuts)]
-            parts = layout.map(_same, parts)
+            parts = layout.map(same, parts)
             L1 = SampleGraph(parts, Halo(layout, parts), 0.0)
-        X = RowBlocks(layout.map(_same, [problem.X[cut] for cut in cuts]), (n, p), problem.X.dtype)
+        X = RowBlocks(layout.map(same, [problem.X[cut] for cut in cuts]), (n, p), problem.X.dtype)
         return cls(
             layout, X, L1, problem.L2, problem.gamma1, problem.gamma2, problem.loss, problem.huber_delta, problem.null2,
             None if problem.mask is None else (lo, hi),
@@ -134,7 +128,3 @@ def _longest(graph: LocalGraph) -> Maximum:
 
 def _row_sums(L: sp.csr_array | None, n: int, factor: float) -> Array:
     return np.zeros(n) if L is None else factor * np.asarray(abs(L).sum(axis=1)).ravel()
-
-
-def _same(value: Any) -> Any:
-    return value

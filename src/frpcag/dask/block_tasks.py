@@ -45,11 +45,6 @@ def diagonal_sum(part: LocalGraph) -> float:
     return float(part.rows.diagonal().sum())
 
 
-def value_range(X: Array, part: LocalGraph | None, columns: Array) -> tuple[Maximum, Maximum]:
-    Z = X / columns if part is None else X / part.null[:, None] / columns
-    return Maximum(-float(np.nanmin(Z))), Maximum(float(np.nanmax(Z)))
-
-
 def largest(U: Array) -> Maximum:
     return Maximum(max(float(U.max()), -float(U.min())))
 
@@ -94,10 +89,6 @@ def residual(X: Array, low_rank: Array) -> Array:
 
 def project(low_rank: Array, mean: Array, scale: Array, V: Array) -> Array:
     return ((low_rank - mean) / scale).astype(low_rank.dtype) @ V
-
-
-def picked_rows(X: Array, rows: Array) -> Array:
-    return X[rows]
 
 
 def first_rows(chunk: Array) -> Array:

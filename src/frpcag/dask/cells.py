@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import getitem
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from frpcag.dask.partition import cut_cells, group_pieces, piece_links
-from frpcag.dask.tasks import Cluster, Here, Layout, add_up, deal, exchange, split_rows, tree_sum
+from frpcag.dask.tasks import Cluster, Here, Layout, add_up, deal, exchange, same, split_rows, tree_sum
 from frpcag.graphs.inverted_lists import (
     N_PROBES,
     TRAINING_POINTS_PER_LIST,
@@ -151,8 +152,8 @@ def order_rows(
     ids = cluster.map(np.arange, [(int(a), int(b)) for a, b in pairwise(starts)], anywhere)
     if n_blocks == 1:
         homes = deal(cluster, 1)
-        X, ids = ([cluster.submit(_concatenate, list(parts), home=homes[0])] for parts in (chunks, ids))
-        return Layout(cluster, [n], homes), X, ids, [cluster.submit(_nothing, n, home=homes[0])], None
+        X, ids = ([cluster.submit(np.concatenate, list(parts), home=homes[0])] for parts in (chunks, ids))
+        return Layout(cluster, [n], homes), X, ids, [cluster.submit(np.zeros, (n, 0), home=homes[0])], None
     wanted = int(2 * np.sqrt(n)) if lists else min(_CELLS_PER_BLOCK * n_blocks, n // 8, _MAX_CELLS)
     n_cells, rng = max(n_blocks, wanted), np.random.default_rng(seed)
 
@@ -160,24 +161,24 @@ def order_rows(
         rows = np.sort(rng.choice(n, min(n, size), replace=False))
         parts = np.split(rows, np.searchsorted(rows, starts[1:-1]))
         tasks = [(chunk, part - start) for chunk, part, start in zip(chunks, parts, starts[:-1], strict=True)]
-        return cluster.map(_rows_of, tasks, anywhere)
+        return cluster.map(getitem, tasks, anywhere)
 
     view = _look(np.concatenate(cluster.gather(some(FITTED))), width, seed)
-    shared = cluster.submit(_same, view)
+    shared = cluster.submit(same, view)
     sample = cluster.map(_seen, [(part, shared) for part in some(TRAINING_POINTS_PER_LIST * n_cells)], anywhere)
     centroids = _train(cluster, sample, n_cells)
     n_near = min(N_PROBES if lists else N_VISITS, n_cells)
     near = cluster.map(_assign, [(chunk, shared, centroids, n_near) for chunk in chunks], anywhere)
     counts, links = tree_sum(cluster, cluster.map(_count, [(found, n_cells) for found in near], anywhere))
     cells = group_cells(cluster.gather(centroids), counts, links, n_blocks, view=view, lists=lists)
-    shared = cluster.submit(_same, cells)
+    shared = cluster.submit(same, cells)
     homes = deal(cluster, cells.n_blocks)
     tasks = [(chunk, at, found, shared) for chunk, at, found in zip(chunks, ids, near, strict=True)]
     blocks = exchange(cluster, cluster.map(_send_home, tasks, anywhere), homes)
     del near, tasks
     layout = Layout(cluster, [0] * len(homes), homes)
     blocks = layout.map(_in_order, blocks, [shared] * len(blocks))
-    X, ids, near = (layout.map(_part, blocks, [k] * len(blocks)) for k in range(3))
+    X, ids, near = (layout.map(getitem, blocks, [k] * len(blocks)) for k in range(3))
     layout.sizes = cluster.gather(layout.map(len, ids))
     return layout, X, ids, near, cells
 
@@ -250,10 +251,6 @@ def _mapped(chunk: Array, width: float, seed: int) -> Array:
     return out
 
 
-def _rows_of(chunk: Array, rows: Array) -> Array:
-    return np.asarray(chunk[rows])
-
-
 def _seen(rows: Array, view: View) -> Array:
     with block_pool(1):
         return view(rows)
@@ -265,7 +262,7 @@ def _train(cluster: Here | Cluster, sample: Sequence[Any], n_cells: int) -> Any:
     groups = [(sample[i : i + group],) for i in range(0, len(sample), group)]
     # Dask would do all sums where the first centroids are made, of all parts: each has a home instead.
     homes = deal(cluster, len(groups))
-    parts = cluster.map(_concatenate, groups, homes)
+    parts = cluster.map(np.concatenate, groups, homes)
     centroids = cluster.submit(_first_centroids, parts, n_cells)
     for _ in range(TRAINING_STEPS):
         sums = cluster.map(_cell_sums, [(part, centroids) for part in parts], homes)
@@ -328,19 +325,3 @@ def _in_order(block: tuple[Array, ...], cells: Cells) -> tuple[Array, ...]:
     _, ids, near = block
     order = np.argsort(cells.rank[cells.pieces(near[:, 0], ids)], kind="stable")
     return tuple(A[order] for A in block)
-
-
-def _concatenate(chunks: Sequence[Array]) -> Array:
-    return np.concatenate(chunks)
-
-
-def _nothing(n: int) -> Array:
-    return np.zeros((n, 0), np.int32)
-
-
-def _part(block: tuple[Array, ...], k: int) -> Array:
-    return block[k]
-
-
-def _same(value: Any) -> Any:
-    return value

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from operator import getitem
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from frpcag.dask import block_tasks
-from frpcag.dask.backend import lasting
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.checkpoint import Checkpoint
 from frpcag.dask.engine_graphs import BlockGraphs
 from frpcag.dask.memory import require_worker_memory
-from frpcag.dask.parts import PartLost
+from frpcag.dask.parts import retry_when_lost
 from frpcag.dask.prepared import (
     BlockRows,
     ChunkSums,
@@ -25,6 +27,7 @@ from frpcag.dask.prepared import (
     prepare,
     resume,
 )
+from frpcag.dask.problem_rows import box
 from frpcag.dask.row_chunks import as_row_chunks
 from frpcag.dask.tasks import Layout, current_cluster, exchange, tree_sum
 from frpcag.data.preprocess import check_range, check_shape, column_moments
@@ -39,7 +42,6 @@ from frpcag.graphs.checks import check_n_neighbors
 from frpcag.graphs.metric import check_metric
 from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
 from frpcag.linalg.units import Moves, Terms
-from frpcag.problem import widened
 from frpcag.runtime.malloc import keep_freed_memory
 
 Array = np.ndarray
@@ -58,7 +60,12 @@ class DaskEngine(BlockGraphs):
     def __init__(self, model: Any, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
         super().__init__(model, multiples)
         self.restored: list[Any] = []
-        self.restored_again: Any = None
+        self.seed: int | None = None
+
+    def whole(self, stages: Callable[[], Any], again: Callable[[], None]) -> Any:
+        """Return what the stages come to: from the checkpoint or the start again, where a worker died with a part."""
+        kept = lambda: None if self.store is None else self.store.saved("step")  # noqa: E731
+        return retry_when_lost(stages, again, kept, needs=lambda: self.cluster.needs)
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as a Dask array of row chunks; raise for what would fail later, before any work."""
@@ -111,19 +118,21 @@ class DaskEngine(BlockGraphs):
         if model.nonnegative and (sums.lowest() < 0).any():
             self.check_nonnegative(np.array([-1.0]))
         self.has_missing = sums.has_missing
-        if self.backend.checkpoint is not None:
-            mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
-            self.store = Checkpoint(self.backend.checkpoint, mark)
-            self.store.claim()
+        if self.seed is None:  # the same in every try, also of a generator that moves on
+            if self.backend.checkpoint is not None:
+                mark = fingerprint(model, X, chunks, cluster, self.given, self.multiples)
+                self.store = Checkpoint(self.backend.checkpoint, mark)
+                self.store.claim()
+            self.seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
         rows = None if self.store is None else resume(self.store, cluster)
         if rows is None:
             unit = power_unit(float(largest.max()), 4)  # distances between rows are taken in float32
-            options: dict[str, Any] = {"unit": unit, "ordered": self.given[0] is not None}
+            options: dict[str, Any] = {"seed": self.seed, "unit": unit, "ordered": self.given[0] is not None}
             if isinstance(self.given[0], str):
                 metric, width = choose_metric(model, cluster, chunks, sizes, dtype, mean, std)
                 lists = self.looks_at_lists_by(X.shape, metric, has_missing=self.has_missing)
                 options |= {"metric": metric, "width": width, "lists": lists}
-            rows = prepare(model, cluster, chunks, sizes, dtype, mean, std, **options)
+            rows = prepare(cluster, chunks, sizes, dtype, mean, std, **options)
         return Centred(rows, mean, std)
 
     def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
@@ -139,7 +148,7 @@ class DaskEngine(BlockGraphs):
             return tree_sum(layout.cluster, layout.map(block_tasks.column_spread, Xc.X, chosen, [mean for _ in chosen]))
 
         if axis == 0:
-            halos = graph.halo.fetch(Xc.X, block_tasks.picked_rows)
+            halos = graph.halo.fetch(Xc.X)
             parts = layout.map(block_tasks.sample_pulls, graph.parts, Xc.X, halos, chosen, shared)
             diagonal = tree_sum(layout.cluster, layout.map(block_tasks.diagonal_sum, graph.parts)) / Xc.shape[0]
             rounding: Any = partial(np.multiply, diagonal)
@@ -152,7 +161,7 @@ class DaskEngine(BlockGraphs):
         """Return the problem to solve."""
         G1, G2 = graphs
         null2 = None if G2 is None else G2.null_vector
-        return BlockProblem(
+        problem = BlockProblem(
             Xc.layout,
             RowBlocks(Xc.X, Xc.shape, Xc.dtype),
             G1,
@@ -161,19 +170,18 @@ class DaskEngine(BlockGraphs):
             self.model.loss,
             self.model.huber_delta,
             null2,
-            widened(*_box(Xc, null2), Xc.dtype) if self.has_missing else None,
             lmax1=None if G1 is None else G1.lmax,
             lmax2=None if G2 is None else G2.lmax,
             store=self.store,
         )
+        return replace(problem, box=box(problem)) if self.has_missing else problem
 
     def factors(self, U: RowBlocks) -> Factors:
         """Return the factors of the clean part about its mean, through the p x p Gram matrix or products with it."""
         (n, p), cluster, c = U.shape, U.layout.cluster, self.model.n_components
 
         def total(function: Any, *shared: Any) -> Any:
-            columns = ([value for _ in U.parts] for value in shared)
-            return lasting((U,), lambda: tree_sum(cluster, U.layout.map(function, U.parts, *columns)))
+            return tree_sum(cluster, U.layout.map(function, U.parts, *([value for _ in U.parts] for value in shared)))
 
         unit = power_unit(total(block_tasks.largest).value, U.dtype.itemsize)
         origin = total(block_tasks.column_totals, unit) / n if self.model.center else np.zeros(p)
@@ -183,18 +191,7 @@ class DaskEngine(BlockGraphs):
 
     def restore(self, X: Any, solution: Any, centred: Centred, problem: BlockProblem) -> tuple[Any, Moves]:
         """Return the clean part, rows in the caller's order and units, and what rounding has moved."""
-
-        U, slope = solution.U, solution.slope  # the solution lets go of both before the results are safe
-
-        def restored() -> tuple[Any, Moves]:
-            return lasting((U, slope), lambda: self._restored(X, U, slope, centred, problem))
-
-        self.restored_again = restored
-        return restored()
-
-    def _restored(
-        self, X: Any, U: RowBlocks, slope: RowBlocks | None, centred: Centred, problem: BlockProblem
-    ) -> tuple[Any, Moves]:
+        U, slope = solution.U, solution.slope
         rows, center, scale = centred.Xc, centred.center, centred.scale
         slopes = [None for _ in rows.ids] if slope is None else slope.parts
         layout, sizes = U.layout, X.chunks[0]
@@ -218,15 +215,8 @@ class DaskEngine(BlockGraphs):
         """Return the results by name."""
         import dask.array as da
 
-        for _ in range(5):
-            try:  # a worker may have died with its rows since they were restored
-                self.cluster.gather(
-                    self.cluster.map(len, [(part,) for part in self.restored], [None] * len(X.chunks[0]))
-                )
-                break
-            except PartLost:
-                low_rank = self.restored_again()[0]
-                low_rank = self.clipped(low_rank, None) if self.model.nonnegative else low_rank
+        # A worker may have died with its rows since they were restored.
+        self.cluster.gather(self.cluster.map(len, [(part,) for part in self.restored], [None for _ in self.restored]))
         center, scale = centred.center, centred.scale
         mean, sizes, dtype = center + factors.origin * scale, X.chunks[0], low_rank.dtype
         embedding = low_rank.map_blocks(
@@ -276,12 +266,3 @@ def _call(rows: Array, function: Any) -> Array:
 
 def _dtype(X: Any) -> np.dtype:
     return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-
-
-def _box(rows: BlockRows, null2: Array | None) -> tuple[float, float]:
-    """Return the range of the observed entries in units of the null vectors, as `frpcag.problem.solution_box`."""
-    layout = rows.layout
-    graphs = [None for _ in rows.X] if rows.graph is None else rows.graph.parts
-    columns = np.ones(rows.shape[1]) if null2 is None else null2
-    low, high = tree_sum(layout.cluster, layout.map(block_tasks.value_range, rows.X, graphs, [columns for _ in graphs]))
-    return -low.value, high.value

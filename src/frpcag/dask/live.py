@@ -65,11 +65,6 @@ def join_rows(
     return Rows(X, _for_steps(lists, step, dtype), null, needs, cut)
 
 
-def own_rows(rows: Rows, p: int) -> list[Array]:
-    """Return the blocks that `join_rows` joined."""
-    return [np.ascontiguousarray(rows.X[at, :p]) for at in rows.cut.rows]
-
-
 def feature_lists(L2: sp.csr_array | None, factor: float, dtype: np.dtype, p: int, step: float) -> Lists:
     """Return ``factor`` times the Laplacian of the features, which every worker sees."""
     return _for_steps(_scaled(L2, factor, -(-p // kernels.LANES) * kernels.LANES), step, dtype)

@@ -7,13 +7,14 @@ are, and the sums of its blocks; so all know how the step went, and no client is
 from __future__ import annotations
 
 import asyncio
-import weakref
-from collections.abc import Sequence
+import gc
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import sqrt
 from time import monotonic
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -22,13 +23,43 @@ from frpcag.dask.live import Live
 from frpcag.problem import Array
 from frpcag.runtime.malloc import keep_freed_memory
 
-_PARTS: dict[tuple[str, int], Part] = {}
+# Parts of this process: they live as long as their tokens, and those whose token is on disk until it comes back.
+_PARTS: WeakValueDictionary[tuple[str, int], Part] = WeakValueDictionary()
+_ON_DISK: dict[tuple[str, int], Part] = {}
 # Seconds between two looks at workers that keep this one waiting.
 _LOOK_EVERY = 1.0
+# How often workers may die without any progress.
+_ATTEMPTS = 5
 
 
 class PartLost(RuntimeError):
-    """A part of the solve, or the worker that held it, is gone; the client makes it again."""
+    """A part of the solve, or the worker that held it, is gone; what was lost with it is done again."""
+
+
+def retry_when_lost(
+    do: Callable[[], Any],
+    again: Callable[[], Any] = int,
+    kept: Callable[[], Any] = int,
+    needs: Callable[[], str] = str,
+) -> Any:
+    """Call a function; where it loses a part, call ``again`` and then the function, until it does not.
+
+    ``kept`` tells the last checkpoint, ``needs`` what to say of memory when workers die time and again without one.
+    """
+    tries, before = 0, kept()
+    while tries < _ATTEMPTS:
+        try:
+            if tries:
+                again()
+            return do()
+        except PartLost as error:
+            lost = str(error)
+        gc.collect()  # frames of the call that failed hold parts, and these memory of the workers
+        now = kept()
+        tries, before = (tries + 1 if now == before else 1), now
+    raise RuntimeError(
+        f"workers died {_ATTEMPTS} times while they did the same steps, the last time: {lost}. {needs()}".rstrip()
+    )
 
 
 @dataclass(frozen=True)
@@ -49,20 +80,15 @@ class Part:
 
     run: str
     index: int
-    epoch: int  # how often the parts have been made
     n_parts: int
     live: Live
     numbers: Numbers
     patience: float
     worker: Any  # None where no cluster is
-    n_iter: int
-    first: int = 0  # step at which it was made
-    used: list[float] = field(default_factory=list)  # momentum of every step since
-    pinned: bool = False  # its token is on disk
     busy: bool = False
     sends: dict[int, Array] | None = None  # rows that the other parts need of this one
     turn: int = 0
-    letters: dict[int, dict[int, tuple]] = field(default_factory=dict)
+    messages: dict[int, dict[int, tuple]] = field(default_factory=dict)
     arrived: Any = None
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
@@ -70,8 +96,8 @@ class Part:
         """Do something in this part's own thread; say how it went."""
         try:
             self.busy = True
-            if self.sends is None:
-                self._meet(directory)
+            if self.sends is None and name != "exchange_halo_lists":
+                raise PartLost("this part was made again elsewhere")
             return "done", getattr(self, name)(directory, *arguments)
         except PartLost as error:
             return "lost", str(error)
@@ -82,26 +108,19 @@ class Part:
             self.busy = False
 
     def advance(
-        self, directory: Sequence[Any], n_steps: int, t: float, restart: bool, weights: Sequence[float] | None
-    ) -> tuple[Array, float, list[float]]:
+        self, directory: Sequence[Any], n_steps: int, t: float, restart: bool, weight: float | None
+    ) -> tuple[Array, float]:
         """Do steps with the momentum given, or with that of `frpcag.solvers.momentum` from ``t`` on.
 
-        Returns the sums of the last step over all parts, ``t``, and the momentum of every step.
+        Returns the sums of the last step over all parts, and ``t``.
         """
-        total, done = np.zeros(3), len(self.used)
-        for k in range(n_steps):
+        total = np.zeros(3)
+        for _ in range(n_steps):
             t_next = (1 + sqrt(1 + 4 * t * t)) / 2
-            weight = (t - 1) / t_next if weights is None else weights[k]
-            sums = self.live.step(*self.numbers.step, weight)
-            self.used.append(weight)
-            self.n_iter += 1
+            sums = self.live.step(*self.numbers.step, (t - 1) / t_next if weight is None else weight)
             total = self._swap("Y", directory, sums)
             t = 1.0 if restart and total[2] > 0 else t_next
-        return total, t, self.used[done:]
-
-    def history(self, directory: Sequence[Any], since: int) -> list[float]:
-        """Return the momentum of every step since one."""
-        return self.used[since - self.first :]
+        return total, t
 
     def gap(self, directory: Sequence[Any]) -> list[tuple]:
         """Return the numbers of `frpcag.problem.Sums` of every block."""
@@ -126,10 +145,10 @@ class Part:
             write_block(path, dict(zip(names, arrays, strict=True))) for path, arrays in zip(paths, blocks, strict=True)
         ]
 
-    def _meet(self, directory: Sequence[Any]) -> None:
+    def exchange_halo_lists(self, directory: Sequence[Any]) -> None:
         """Tell the other parts which of their rows this one needs; hear which of its own they need."""
-        needs = self.live.needs
-        heard = self._exchange(directory, {j: (needs.get(j, np.zeros(0, np.int64)),) for j in self._others()})
+        needs, others = self.live.needs, (j for j in range(self.n_parts) if j != self.index)
+        heard = self._exchange(directory, {j: (needs.get(j, np.zeros(0, np.int64)),) for j in others})
         self.sends = {j: rows for j, (rows,) in heard.items()}
         self._swap("Y", directory, np.zeros((0, 3)))
 
@@ -144,116 +163,92 @@ class Part:
             total += row
         return total
 
-    def _others(self) -> list[int]:
-        return [j for j in range(self.n_parts) if j != self.index]
-
-    def _exchange(self, directory: Sequence[Any], letters: dict[int, tuple]) -> dict[int, tuple]:
+    def _exchange(self, directory: Sequence[Any], messages: dict[int, tuple]) -> dict[int, tuple]:
         self.turn += 1
         if self.n_parts == 1:
             return {}
         loop = self.worker.loop.asyncio_loop
-        return asyncio.run_coroutine_threadsafe(_exchange(self, self.turn, letters, directory), loop).result()
+        return asyncio.run_coroutine_threadsafe(_exchange(self, self.turn, messages, directory), loop).result()
 
 
 class Token:
-    """Held by Dask in place of a `Part`, which no task may copy: the part lives as long as its token."""
+    """Held by Dask in place of a `Part`, which no task may copy; empty where the part is gone."""
 
-    def __init__(self, key: tuple[str, int], epoch: int, address: str) -> None:
-        self.key, self.epoch, self.address = key, epoch, address
-        weakref.finalize(self, _free, key, epoch)
+    def __init__(self, part: Part | None) -> None:
+        self.part = part
 
     def __reduce__(self) -> tuple:
         # On its way to the disk of this worker, or to another one, where there is no such part.
-        part = _PARTS.get(self.key)
-        if part is not None and part.epoch == self.epoch:
-            part.pinned = True
-        return _come_back, (self.key, self.epoch, self.address)
+        if self.part is None:
+            return Token, (None,)
+        key = self.part.run, self.part.index
+        _ON_DISK[key] = self.part
+        return _come_back, (key,)
 
 
-class Gone:
-    """What a token is where its part is not."""
-
-    address = None
-
-
-def _come_back(key: tuple[str, int], epoch: int, address: str) -> Token | Gone:
-    part = _PARTS.get(key)
-    if part is None or part.epoch != epoch:
-        return Gone()
-    part.pinned = False
-    return Token(key, epoch, address)
+def _come_back(key: tuple[str, int]) -> Token:
+    return Token(_ON_DISK.pop(key, None))
 
 
 def place(
-    rows: Any,
-    features: Any,
-    start: Sequence[Any] | None,
-    who: tuple[str, int, int, int],
-    numbers: Numbers,
-    n_iter: int,
-    patience: float,
+    rows: Any, features: Any, start: Sequence[Any] | None, who: tuple[str, int, int], numbers: Numbers, patience: float
 ) -> Token:
     """Make a part where its rows are; ``start`` are its blocks of U and Y, where they are not those of X."""
-    run, index, epoch, n_parts = who
-    _PARTS.pop((run, index), None)  # before the new one takes memory
     worker = _this_worker()
     keep_freed_memory()  # it may have come since the fit began
     threads = 1 if worker is None else max(1, worker.state.nthreads)
-    live = Live(rows, features, start, n_threads=threads)
-    part = Part(run, index, epoch, n_parts, live, numbers, patience, worker, n_iter, n_iter)
+    part = Part(*who, Live(rows, features, start, n_threads=threads), numbers, patience, worker)
     if worker is not None:
-        worker.handlers.setdefault("frpcag_letter", receive)
-    _PARTS[run, index] = part
-    return Token((run, index), epoch, _address(part))
+        worker.handlers.setdefault("frpcag_message", receive)
+    _PARTS[part.run, part.index] = part
+    return Token(part)
 
 
-def where(token: Any) -> Any:
+def where(token: Token) -> Any:
     """Return the address of the worker that holds a part; "" for this process; None where the part is gone."""
-    return token.address
+    return None if token.part is None else _address(token.part)
 
 
-def collect(token: Any, which: str, n_iter: int) -> list[Array]:
+def collect(token: Token, which: str) -> list[Array]:
     """Return the blocks of U, or of the gradient at it, of a part."""
-    part = None if token.address is None else _PARTS.get(token.key)
-    if part is None or part.epoch != token.epoch or part.n_iter != n_iter:
+    if token.part is None or token.part.sends is None:  # gone, or made again by Dask, without its steps
         raise PartLost("a worker died with its part of the clean matrix; fit again, or fit with a checkpoint.")
-    return part.live.blocks(which, part.numbers.p)
+    return token.part.live.blocks(which, token.part.numbers.p)
 
 
 async def call_parts(
-    run: str, epoch: int, name: str, directory: Sequence[Any], arguments: dict[int, tuple], dask_worker: Any = None
+    run: str, name: str, directory: Sequence[Any], arguments: dict[int, tuple], dask_worker: Any = None
 ) -> dict[int, tuple[str, Any]]:
     """Let all parts on this worker do something, each in its own thread; return what each says, by its number."""
-    parts = _parts_here(run, epoch, dask_worker)
-    loop = asyncio.get_running_loop()
+    parts, loop = _parts_here(run, dask_worker), asyncio.get_running_loop()
     said = [loop.run_in_executor(part.thread, part.do, name, directory, arguments[part.index]) for part in parts]
     return dict(zip((part.index for part in parts), await asyncio.gather(*said), strict=True))
 
 
-def call_parts_here(run: str, epoch: int, name: str, directory: Sequence[Any], arguments: dict[int, tuple]) -> dict:
+def call_parts_here(run: str, name: str, directory: Sequence[Any], arguments: dict[int, tuple]) -> dict:
     """Do the same in this process, where there is no cluster."""
-    return {part.index: part.do(name, directory, arguments[part.index]) for part in _parts_here(run, epoch, None)}
+    return {part.index: part.do(name, directory, arguments[part.index]) for part in _parts_here(run, None)}
 
 
-async def receive(run: str, epoch: int, index: int, turn: int, sender: int, letter: tuple) -> bool | None:
-    """Take a letter for a part of this worker, or, without one, say whether it is at work; None where it is gone."""
+async def receive(run: str, index: int, turn: int, sender: int, message: tuple) -> bool | None:
+    """Take a message for a part of this worker, or, without one, say whether it works; None where it is gone."""
     part = _PARTS.get((run, index))
-    if part is None or part.epoch != epoch:
+    if part is None:
         return None
-    if letter:
-        part.letters.setdefault(turn, {})[sender] = letter
+    if message:
+        part.messages.setdefault(turn, {})[sender] = message
         if part.arrived is not None:
             part.arrived.set()
     return part.busy
 
 
-async def _exchange(part: Part, turn: int, letters: dict[int, tuple], directory: Sequence[Any]) -> dict[int, tuple]:
-    """Send a letter to every other part, and wait for theirs."""
+async def _exchange(part: Part, turn: int, messages: dict[int, tuple], directory: Sequence[Any]) -> dict[int, tuple]:
+    """Send a message to every other part, and wait for theirs."""
     part.arrived = asyncio.Event()
-    sending = asyncio.gather(*(_send(part, turn, j, letter, directory) for j, letter in letters.items()))
+    sending = asyncio.gather(*(_send(part, turn, j, message, directory) for j, message in messages.items()))
     since = monotonic()
     try:
-        while len(here := part.letters.get(turn, {})) < len(letters) or not sending.done():
+        while len(here := part.messages.get(turn, {})) < len(messages) or not sending.done():
             part.arrived.clear()
             waiting = asyncio.ensure_future(part.arrived.wait())
             done, _ = await asyncio.wait(
@@ -265,27 +260,27 @@ async def _exchange(part: Part, turn: int, letters: dict[int, tuple], directory:
             if sending.done():
                 sending.result()
             if not done:
-                missing = [j for j in letters if j not in here]
+                missing = [j for j in messages if j not in here]
                 if await _all_at_work(part, missing, directory):
                     since = monotonic()
                 if monotonic() - since > part.patience:
                     raise PartLost(f"other workers have sent nothing for {part.patience:g} s")
     finally:
         sending.cancel()
-    return part.letters.pop(turn)
+    return part.messages.pop(turn)
 
 
-async def _send(part: Part, turn: int, j: int, letter: tuple, directory: Sequence[Any]) -> bool:
-    """Send a letter, or ask with an empty one; return whether the other part is at work."""
+async def _send(part: Part, turn: int, j: int, message: tuple, directory: Sequence[Any]) -> bool:
+    """Send a message, or ask with an empty one; return whether the other part is at work."""
     from distributed.protocol import to_serialize
 
-    about: dict[str, Any] = {"run": part.run, "epoch": part.epoch, "index": j, "turn": turn, "sender": part.index}
+    about: dict[str, Any] = {"run": part.run, "index": j, "turn": turn, "sender": part.index}
     try:
         if directory[j] == _address(part):
-            taken = await receive(**about, letter=letter)
+            taken = await receive(**about, message=message)
         else:
-            sealed = to_serialize(letter) if letter else ()
-            taken = await part.worker.rpc(directory[j]).frpcag_letter(**about, letter=sealed)
+            sealed = to_serialize(message) if message else ()
+            taken = await part.worker.rpc(directory[j]).frpcag_message(**about, message=sealed)
     except (OSError, AttributeError, KeyError) as error:
         raise PartLost(f"{directory[j]} does not answer ({type(error).__name__})") from error
     if taken is None:
@@ -304,9 +299,8 @@ async def _all_at_work(part: Part, others: Sequence[int], directory: Sequence[An
     return all(await asyncio.gather(*(_send(part, 0, j, (), directory) for j in others)))
 
 
-def _parts_here(run: str, epoch: int, worker: Any) -> list[Part]:
-    parts = [part for (owner, _), part in sorted(_PARTS.items()) if owner == run]
-    return [part for part in parts if part.epoch == epoch and part.worker is worker]
+def _parts_here(run: str, worker: Any) -> list[Part]:
+    return [part for (owner, _), part in sorted(_PARTS.items()) if owner == run and part.worker is worker]
 
 
 def _address(part: Part) -> str:
@@ -324,10 +318,3 @@ def _this_worker() -> Any:
         return get_worker()
     except ValueError:
         return None
-
-
-def _free(key: tuple[str, int], epoch: int) -> None:
-    part = _PARTS.get(key)
-    if part is not None and part.epoch == epoch and not part.pinned:
-        del _PARTS[key]
-        part.thread.shutdown(wait=False)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import getitem
 from typing import Any
 
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
 from frpcag.dask.cells import order_rows
 from frpcag.dask.checkpoint import Checkpoint, digest
 from frpcag.dask.row_blocks import Halo, LocalGraph
 from frpcag.dask.sample_graph import BlockGraph
-from frpcag.dask.tasks import Layout, Maximum, tree_sum
+from frpcag.dask.tasks import Layout, Maximum, same, tree_sum
 from frpcag.data.preprocess import refuse_infinite, refuse_lost
 from frpcag.graphs import Graph
 from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric, mean_deviation, sampled_rows
@@ -94,7 +94,6 @@ class ChunkSums:
 
 
 def prepare(
-    model: Any,
     cluster: Any,
     chunks: Sequence[Any],
     sizes: Sequence[int],
@@ -102,6 +101,7 @@ def prepare(
     mean: Array,
     std: Array,
     *,
+    seed: int,
     unit: float,
     ordered: bool,
     metric: Metric = EUCLIDEAN,
@@ -113,14 +113,13 @@ def prepare(
     Rows that are near by a robust metric are brought together where `choose_metric` gives a ``width``; ``lists`` as in
     `order_rows`.
     """
-    seed = int(check_random_state(model.random_state).randint(2**31 - len(chunks)))
     centred = cluster.map(_centred, [(chunk, mean, std, dtype) for chunk in chunks], [None for _ in chunks])
     shape = (int(np.sum(sizes)), len(mean))
     if not ordered:  # no neighbours: rows stay where they are
         layout = Layout.spread(cluster, sizes)
         starts = layout.bounds
         ids = layout.map(np.arange, [int(a) for a in starts[:-1]], [int(b) for b in starts[1:]])
-        return BlockRows(layout, layout.map(_same, centred), ids, shape, dtype, seed=seed, unit=unit)
+        return BlockRows(layout, layout.map(same, centred), ids, shape, dtype, seed=seed, unit=unit)
     layout, X, ids, near, cells = bring_together(cluster, centred, sizes, unit, seed=seed, width=width, lists=lists)
     return BlockRows(layout, X, ids, shape, dtype, near, cells, seed, unit, metric)
 
@@ -179,7 +178,7 @@ def resume(store: Checkpoint, cluster: Any) -> BlockRows | None:
     note = saved.note
     layout = Layout.spread(cluster, note["sizes"])
     blocks = store.load(saved, layout)
-    X, ids = (layout.map(_entry, blocks, [name for _ in blocks]) for name in ("X", "ids"))
+    X, ids = (layout.map(getitem, blocks, [name for _ in blocks]) for name in ("X", "ids"))
     name, cut = note["metric"]
     metric = replace(METRICS[name], cut=cut)
     known = {"seed": note["seed"], "unit": note["unit"], "metric": metric, "saved": True}
@@ -274,13 +273,5 @@ def _unpack_graph(saved: dict[str, Array]) -> LocalGraph:
     return LocalGraph(L, needs, saved["null"])
 
 
-def _entry(saved: dict[str, Array], name: str) -> Array:
-    return saved[name]
-
-
 def _times(A: Array, factor: float) -> Array:
     return (A * factor).astype(A.dtype, copy=False)
-
-
-def _same(value: Any) -> Any:
-    return value

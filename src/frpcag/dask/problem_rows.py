@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from frpcag.backends.rows import sampling
-from frpcag.dask.backend import lasting
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.row_blocks import LocalGraph
 from frpcag.dask.tasks import Maximum, tree_sum
@@ -48,35 +47,18 @@ def framed(problem: BlockProblem, units: Units, **numbers: Any) -> BlockProblem:
     return inner if problem.box is None else replace(inner, box=box(inner))
 
 
-def start(U0: RowBlocks, units: Units) -> RowBlocks:
-    """Return a warm start in other units."""
-    shared = ([value for _ in U0.parts] for value in (units.right, units.unit))
-    return replace(U0, parts=U0.layout.map(_frame, U0.parts, units.left, *shared), renew=None)
-
-
 def restored(
     problem: BlockProblem, inner: BlockProblem, U: RowBlocks, V: RowBlocks | None, units: Units
 ) -> tuple[RowBlocks, Moves]:
     """Return the clean part in the units of the problem, and what rounding has moved."""
-    layout, n_blocks = problem.layout, len(problem.X.parts)
+    layout = problem.layout
     terms = Terms(inner.gamma1, inner.reaches[1], inner.loss, inner.huber_delta)
 
-    def restore_all() -> tuple[list[Any], Moves]:
-        slopes = [None for _ in U.parts] if V is None else V.parts
-        shared = ([value for _ in range(n_blocks)] for value in (units._replace(left=None), terms))
-        done = layout.map(_restore, problem.X.parts, U.parts, slopes, _graphs(problem), units.left, *shared)
-        parts, moves = (layout.map(getitem, done, [i for _ in done]) for i in (0, 1))
-        return parts, Moves(*tree_sum(layout.cluster, moves))
-
-    def renew() -> None:
-        for given in (U, V):
-            if given is not None and given.renew is not None:
-                given.renew()
-        out.parts[:] = lasting((U, V), restore_all)[0]
-
-    parts, moves = lasting((U, V), restore_all)
-    out = RowBlocks(parts, U.shape, U.dtype, U.layout, renew)
-    return out, moves
+    slopes = [None for _ in U.parts] if V is None else V.parts
+    shared = ([value for _ in U.parts] for value in (units._replace(left=None), terms))
+    done = layout.map(_restore, problem.X.parts, U.parts, slopes, _graphs(problem), units.left, *shared)
+    parts, moves = (layout.map(getitem, done, [i for _ in done]) for i in (0, 1))
+    return RowBlocks(parts, U.shape, U.dtype, U.layout), Moves(*tree_sum(layout.cluster, moves))
 
 
 def box(problem: BlockProblem) -> tuple[float, float]:

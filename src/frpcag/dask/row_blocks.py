@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -138,15 +139,15 @@ class Halo:
         rows = layout.cluster.map(_need, [(parts[i], j) for i, j in pairs], [layout.homes[j] for _, j in pairs])
         self.pairs = dict(zip(pairs, rows, strict=True))
 
-    def fetch(self, parts: Sequence[Any], pick: Callable[[Any, Array], Array]) -> list[list[Any]]:
-        """Return for every block the pieces of its halo, ``pick(part, rows)`` of every block it needs rows of.
+    def fetch(self, parts: Sequence[Any]) -> list[list[Any]]:
+        """Return for every block the pieces of its halo, rows of every block it needs some of.
 
         Only the rows picked travel: they are picked where their block lives.
         """
         homes = [self.layout.homes[j] for _, j in self.pairs]
         tasks = [(parts[j], rows) for (_, j), rows in self.pairs.items()]
         fetched: list[list[Any]] = [[] for _ in parts]
-        for (i, _), piece in zip(self.pairs, self.layout.cluster.map(pick, tasks, homes), strict=True):
+        for (i, _), piece in zip(self.pairs, self.layout.cluster.map(getitem, tasks, homes), strict=True):
             fetched[i].append(piece)
         return fetched
 

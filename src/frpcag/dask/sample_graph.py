@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from frpcag.dask.cells import Cells, visitors
 from frpcag.dask.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
 from frpcag.dask.search import Options, chosen_search, find_neighbors
-from frpcag.dask.tasks import Layout, exchange, split_rows, tree_sum
+from frpcag.dask.tasks import Layout, exchange, same, split_rows, tree_sum
 from frpcag.graphs.index import Index
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
@@ -112,7 +113,7 @@ def search_graph(
     cluster, bounds, blocks = layout.cluster, layout.bounds, range(len(layout.sizes))
     starts = [int(start) for start in bounds[:-1]]
     guests: list[Any] = [None for _ in blocks]
-    shared = [cluster.submit(_same, cells) for _ in blocks[:1]] * len(blocks)
+    shared = [cluster.submit(same, cells) for _ in blocks[:1]] * len(blocks)
     if cells is not None:
         guests = exchange(cluster, layout.map(visitors, X, near, ids, shared, blocks, starts), layout.homes)
     n = int(bounds[-1])
@@ -120,9 +121,10 @@ def search_graph(
     options = [Options(n_neighbors, search, seed, metric) for _ in blocks]
     found = layout.map(find_neighbors, X, ids, near, guests, shared, [bounds for _ in blocks], blocks, options)
     del guests
-    returned = exchange(cluster, layout.map(_lists_of_guests, found), layout.homes)
-    edges = layout.map(_merge, layout.map(_own_lists, found), returned, starts, [n_neighbors for _ in blocks])
-    del found, returned
+    own, theirs = (layout.map(getitem, found, [i for _ in blocks]) for i in (0, 1))
+    returned = exchange(cluster, theirs, layout.homes)
+    edges = layout.map(_merge, own, returned, starts, [n_neighbors for _ in blocks])
+    del found, own, theirs, returned
     total, count = tree_sum(cluster, layout.map(_lengths, edges))
     if sigma == "auto":
         sigma = float(total) / max(int(count), 1)
@@ -167,7 +169,7 @@ def given_graph(
     for j, home in enumerate(layout.homes):
         part = A[order[bounds[j] : bounds[j + 1]]]
         part = sp.csr_array((part.data, position[part.indices], part.indptr), shape=part.shape).sorted_indices()
-        rows.append(layout.cluster.submit(_same, part, home=home))
+        rows.append(layout.cluster.submit(same, part, home=home))
     known: dict[str, Any] = {"normalized": normalized, "sigma": sigma, "method": method, "metric": metric}
     return laplacian_blocks(layout, rows, ids, recall=np.nan, **known)
 
@@ -188,21 +190,13 @@ def laplacian_blocks(
     weights = layout.map(localize, rows, [layout.bounds for _ in blocks], blocks)
     halo = Halo(layout, weights)
     known = layout.map(_degrees, weights)
-    parts = layout.map(_laplacian, weights, known, halo.fetch(known, _pick), [normalized for _ in blocks])
+    parts = layout.map(_laplacian, weights, known, halo.fetch(known), [normalized for _ in blocks])
     n_edges, n_halo = tree_sum(layout.cluster, layout.map(_size, weights))
     return BlockGraph(
         parts, list(ids), halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo),
         largest_block_eigenvalue(layout, parts, ids, halo),
         sigma, method, normalized, float(recall), metric,
     )  # fmt: skip
-
-
-def _own_lists(found: tuple[Any, Any]) -> Any:
-    return found[0]
-
-
-def _lists_of_guests(found: tuple[Any, Any]) -> Any:
-    return found[1]
 
 
 def _merge(own: tuple[Array, Array], returned: Edges, start: int, k: int) -> Edges:
@@ -257,10 +251,6 @@ def _degrees(weights: LocalGraph) -> Array:
     return degrees(weights.rows)
 
 
-def _pick(values: Array, rows: Array) -> Array:
-    return values[rows]
-
-
 def _size(weights: LocalGraph) -> tuple[int, int]:
     return weights.rows.nnz, weights.n_halo
 
@@ -276,19 +266,12 @@ def _recall(layout: Layout, X: Sequence[Any], edges: Sequence[Any], k: int, metr
     cluster, bounds = layout.cluster, layout.bounds
     checked = np.unique(np.linspace(0, bounds[-1] - 1, min(int(bounds[-1]), _CHECKED_ROWS)).astype(np.int64))
     inside = [checked[(checked >= a) & (checked < b)] - a for a, b in pairwise(bounds)]
-    queries = cluster.submit(_concatenate, layout.map(_pick, X, inside))
+    queries = cluster.submit(np.concatenate, layout.map(getitem, X, inside))
     nearest = layout.map(_nearest, X, [queries for _ in X], [(k, metric) for _ in X])
     true = cluster.submit(_nearest_of_all, nearest, k)
-    hits, all_of_them = tree_sum(cluster, layout.map(_hits, edges, inside, [true for _ in X], _offsets(inside)))
+    offsets = np.cumsum([0, *map(len, inside[:-1])]).tolist()
+    hits, all_of_them = tree_sum(cluster, layout.map(_hits, edges, inside, [true for _ in X], offsets))
     return float(hits) / all_of_them if all_of_them else 1.0
-
-
-def _offsets(parts: Sequence[Array]) -> list[int]:
-    return [int(offset) for offset in np.cumsum([0, *map(len, parts[:-1])])]
-
-
-def _concatenate(parts: Sequence[Array]) -> Array:
-    return np.concatenate(parts)
 
 
 def _nearest(X: Array, queries: Array, options: tuple[int, Metric]) -> Array:
@@ -311,7 +294,3 @@ def _hits(edges: Edges, rows: Array, true: Array, offset: int) -> tuple[int, int
     limit = true[offset + np.maximum(at, 0), -1] * (1 + 1e-4)
     n_true = np.isfinite(true[offset : offset + len(rows)]).sum()
     return int(((at >= 0) & (edges[2] <= limit)).sum()), int(n_true)
-
-
-def _same(value: Any) -> Any:
-    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral
@@ -74,6 +75,10 @@ class Engine:
 
     def wait(self) -> None:
         """Return when the device has done what it was given."""
+
+    def whole(self, stages: Callable[[], Any], again: Callable[[], None]) -> Any:
+        """Return what the stages after `centre` come to; where they lose data, they begin after ``again``."""
+        return stages()
 
     def check(self, X: Any) -> Any:
         """Return ``X`` as the other stages take it; raise for matrices and parameters that no fit can use."""

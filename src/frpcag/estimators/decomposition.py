@@ -262,8 +262,8 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Fit; automatic gammas take these multiples."""
         with StageReport(self.verbose) as report:
             prepared = prepare(X, self, report=report, multiples=multiples)
-            solved = prepared.solve(prepared.graphs(), (self.gamma1, self.gamma2))
-            self.__dict__.update(prepared.results(solved))
+            solved, results = prepared.fit((self.gamma1, self.gamma2))
+            self.__dict__.update(results)
         solution = solved.solution
         self.gamma1_, self.gamma2_ = solved.gammas
         self.n_iter_, self.converged_, self.status_ = solution.n_iter, solution.converged, solution.status

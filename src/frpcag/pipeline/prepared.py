@@ -111,6 +111,18 @@ class Prepared:
         self.clock.lap("restore")
         return Solved(low_rank, solution, graphs, weights, n_refine)
 
+    def fit(self, gammas: Pair) -> tuple[Solved, dict[str, Any]]:
+        """Return what is solved on the graphs of the data, and its results; again where data were lost on the way."""
+
+        def stages() -> tuple[Solved, dict[str, Any]]:
+            solved = self.solve(self.graphs(), gammas)
+            return solved, self.results(solved)
+
+        def again() -> None:
+            self.centred = self.engine.centre(self.X)
+
+        return self.engine.whole(stages, again)
+
     def results(self, solved: Solved) -> dict[str, Any]:
         """Return what a fitted model holds of the size of the data or a side of it; ``solved`` lets go of its ``U``."""
         factors = self.engine.factors(solved.solution.U)

@@ -136,8 +136,9 @@ def run(
         backend = select_backend(backend, n_jobs=options.n_jobs, X=problem.X)
     rule, tol = options.stop, float(options.tol)
     allowance = rounding_allowance(problem, units, level)
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
-        solution = fista(
+
+    def steps() -> Solution:
+        return fista(
             posed_as,
             backend,
             stop=Stop(rule, tol, int(options.max_iter), options.callback, watch, in_user_units, allowance),
@@ -145,6 +146,9 @@ def run(
             step=options.step,
             U0=U0.T if flip and U0 is not None else U0,
         )
+
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below, in clear words
+        solution = backend.whole(posed_as, steps)
     if not np.isfinite(solution.objective):
         raise ValueError(_out_of_range(given))
     if flip:
