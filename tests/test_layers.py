@@ -30,7 +30,7 @@ ALLOWED = {
     "labels": {"data", "graphs", "linalg"},
     "cells": {"graphs", "problem", "solvers", "linalg"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
-    "rows": {"losses", "graphs", "solvers"},
+    "rows": {"data", "losses", "graphs", "backends", "engines", "linalg"},
     "estimators": {
         *("data", "solvers", "linalg", "engines", "pipeline", "rows", "labels", "cells", "saving", "report")
     },
@@ -53,7 +53,7 @@ HOMES = {
     "matplotlib": {"plots"},
     "numba": {"backends", "graphs", "labels", "video"},
     "llvmlite": {"backends"},
-    "torch": {"backends", "graphs", "engines", "linalg"},
+    "torch": {"backends", "graphs", "engines", "linalg", "rows"},
     "triton": {"backends", "graphs"},
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

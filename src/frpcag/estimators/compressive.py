@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from frpcag.data.preprocess import restore
 from frpcag.data.row_source import RowSource, block_rows, let_go
 from frpcag.engines.base import on_host, refuse_dask
-from frpcag.estimators.answers import inverted
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.frames import as_asked
 from frpcag.estimators.kept import carry_bytes, check_compression, count_kept
@@ -25,7 +24,7 @@ from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.linalg.factorize import fix_signs
 from frpcag.linalg.units import row_blocks
-from frpcag.rows import RowModel
+from frpcag.rows import RowModel, inverted
 from frpcag.runtime.atomic import atomic_file
 from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import require_memory

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from frpcag.estimators.answers import answers_of, inverted
 from frpcag.estimators.frames import as_asked
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import raise_if_interrupted, whole_fit
 from frpcag.pipeline import prepare
+from frpcag.rows import answers_of, inverted
 from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.stages import StageReport
 from frpcag.saving import SavedModel

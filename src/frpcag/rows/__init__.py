@@ -1,9 +1,10 @@
 """New rows against a fitted model: known again, judged cell by cell, and cleaned with the fitted rows held fixed.
 
-A fitted model of host arrays and rows that are checked come in; `RowModel` answers.
+A fitted model of any kind of data comes in, and rows of any kind; `answers_of` says what answers.
 """
 
+from frpcag.rows.answers import answers_of, inverted
 from frpcag.rows.linked import Near
 from frpcag.rows.model import RowModel
 
-__all__ = ["Near", "RowModel"]
+__all__ = ["Near", "RowModel", "answers_of", "inverted"]

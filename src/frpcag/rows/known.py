@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from frpcag.graphs.index import Index
 from frpcag.graphs.metric import Metric, find_metric
-from frpcag.solvers.rows import FARTHEST, CellModel, Repeats, coarser_eps, explain_rows, repeat_rates, same_cells
+from frpcag.rows.explain import FARTHEST, CellModel, Repeats, coarser_eps, explain_rows, repeat_rates, same_cells
 
 Array = np.ndarray
 
@@ -63,7 +63,7 @@ class KnownRows:
     """Training rows, prepared to tell right cells of other rows from wrong ones.
 
     A row is explained by principal directions of the training rows, their number chosen by held-out cells, with wrong
-    cells set apart (`frpcag.solvers.rows`). A cell is wrong if it lies where no right cell would, or if the row repeats
+    cells set apart (`frpcag.rows.explain`). A cell is wrong if it lies where no right cell would, or if the row repeats
     one value more often than the training rows near it do.
 
     Parameters

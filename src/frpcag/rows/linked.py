@@ -11,8 +11,8 @@ from frpcag.graphs import Graph
 from frpcag.graphs.index import Index
 from frpcag.graphs.laplacian import Links
 from frpcag.graphs.metric import Metric
+from frpcag.rows.terms import RowTerms, solve_linked
 from frpcag.runtime.threads import block_pool
-from frpcag.solvers.linked_rows import RowTerms, solve_linked
 
 Array = np.ndarray
 

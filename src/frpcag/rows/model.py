@@ -14,11 +14,11 @@ import scipy.sparse as sp
 
 from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric
 from frpcag.losses import LOSSES
+from frpcag.rows.explain import coarser_eps, same_cells
 from frpcag.rows.known import KnownRows
 from frpcag.rows.linked import LinkedRows, Near
+from frpcag.rows.terms import RowTerms, solve_linked
 from frpcag.runtime.memory import require_memory
-from frpcag.solvers.linked_rows import RowTerms, solve_linked
-from frpcag.solvers.rows import coarser_eps, same_cells
 
 Array = np.ndarray
 

@@ -1,13 +1,9 @@
-"""How far an accelerated step runs ahead: Nesterov's rule with restart, and the constant rule of strong convexity."""
+"""How far an accelerated step runs ahead: Nesterov's rule with restart."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-
-import numpy as np
-
-Array = np.ndarray
 
 
 @dataclass
@@ -44,9 +40,3 @@ class Momentum:
     @property
     def _next(self) -> float:
         return (1 + sqrt(1 + 4 * self.t * self.t)) / 2
-
-
-def constant_weight(ratio: Array) -> Array:
-    """Return the best constant momentum for a problem of this ratio of strong convexity to smoothness (Nesterov)."""
-    root = np.sqrt(ratio)
-    return (1 - root) / (1 + root)

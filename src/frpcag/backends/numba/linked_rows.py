@@ -20,7 +20,7 @@ prox = None  # of a loss: `completed` writes it into the kernel
 def _solve_rows(X, middle, pointers, indices, values, curved, weight, momentum, settled, numbers, most, out):
     """Write the clean part of each row by accelerated proximal gradient steps.
 
-    See `RowTerms` of `frpcag.solvers.linked_rows`.
+    See `RowTerms` of `frpcag.rows.terms`.
     """
     n, p = X.shape
     y, moved = np.empty(p, X.dtype), np.empty(p, X.dtype)

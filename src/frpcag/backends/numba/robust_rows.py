@@ -39,7 +39,7 @@ def _judge(z, t, finesse, narrow, q, there, wrong, right, same_share, said, w):
 def fit_rows(Z, seen, rate, B, scale, prior, inverse, density, usual, widths, relax, momentum, settled, most, P, post):
     """Fit each row by ``B a`` and write the prediction of its cells and the probability that they are wrong.
 
-    Parameters as in `frpcag.solvers.rows.CellModel`; ``seen`` is 1 and 0, ``rate`` negative off repeated values.
+    Parameters as in `frpcag.rows.explain.CellModel`; ``seen`` is 1 and 0, ``rate`` negative off repeated values.
     """
     n, p = Z.shape
     r = B.shape[1]

@@ -21,7 +21,7 @@ def solve_rows(X: Tensor, middle: Tensor, L2: Lists | None, loss: str, parts: tu
         The lists of ``L2``, in the dtype of ``X``.
     loss : str
     parts : tuple of ndarray of shape (n_rows,), the last with a second axis
-        See `RowTerms.steps` of `frpcag.solvers.linked_rows`.
+        See `RowTerms.steps` of `frpcag.rows.terms`.
     most : int
         Steps at most.
     """

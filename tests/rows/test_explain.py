@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from frpcag.solvers.rows import CellModel, explain_rows
+from frpcag.rows.explain import CellModel, explain_rows
 
 
 def problem(n=30, p=50, r=4, seed=0):

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from frpcag.losses import LOSSES
 from frpcag.runtime.threads import block_pool
-from frpcag.solvers.momentum import constant_weight
 
 Array = np.ndarray
 
@@ -95,7 +94,7 @@ def solve_linked(
     Examples
     --------
     >>> import numpy as np
-    >>> from frpcag.solvers.linked_rows import RowTerms, solve_linked
+    >>> from frpcag.rows.terms import RowTerms, solve_linked
     >>> row, pull, middle = np.array([[1.0, 9.0, np.nan]]), np.array([2.0]), np.array([[1.0, 1.0, 1.0]])
     >>> solve_linked(row, RowTerms(), pull=pull, middle=middle)
     array([[1.  , 1.25, 1.  ]])
@@ -121,3 +120,9 @@ def solve_linked(
         with block_pool(n_jobs) as run:
             run(solve, range(0, len(x), _BLOCK))
     return out
+
+
+def constant_weight(ratio: Array) -> Array:
+    """Return the best constant momentum for a problem of this ratio of strong convexity to smoothness (Nesterov)."""
+    root = np.sqrt(ratio)
+    return (1 - root) / (1 + root)

@@ -23,9 +23,9 @@ from frpcag.graphs.index import Index
 from frpcag.graphs.laplacian import Links
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.losses import LOSSES
+from frpcag.rows.explain import FARTHEST, explain_rows, same_cells
+from frpcag.rows.terms import MOST_STEPS
 from frpcag.runtime.arrays import is_tensor
-from frpcag.solvers.linked_rows import MOST_STEPS
-from frpcag.solvers.rows import FARTHEST, explain_rows, same_cells
 
 # Entries of the neighbours of the rows that are cleaned at a time; some ten copies of them.
 _ENTRIES = 1 << 24

@@ -104,7 +104,7 @@ def explain_rows(model: CellModel, rows: Any, seen: Any, rate: Any, *, n_jobs: i
 
     Examples
     --------
-    >>> from frpcag.solvers.rows import CellModel, explain_rows
+    >>> from frpcag.rows.explain import CellModel, explain_rows
     >>> line = CellModel(np.ones((9, 1), "f4") / 3, np.ones(1, "f4"), np.full(9, 0.1, "f4"), 0.1)
     >>> row = np.array([[2, 2, 2, 2, 7, 2, 2, 2, 2]], "f4")
     >>> values, wrong = explain_rows(line, row, np.ones_like(row), -np.ones_like(row))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 
 from frpcag.data.preprocess import restore, validate_matrix
 from frpcag.engines.base import map_chunks, on_client, on_device_of, on_host
-from frpcag.rows import RowModel
+from frpcag.rows.model import RowModel
 from frpcag.runtime.arrays import is_dask, is_tensor
 
 Array = np.ndarray
@@ -54,7 +54,7 @@ def answers_of(model: Any, X: Any) -> Any:
     """Return what answers for ``X``. A model of tensors answers on its device, one in row blocks by rows kept here."""
     model = on_client(model)
     if is_tensor(model.low_rank_):
-        return import_module("frpcag.engines.torch_rows").TensorAnswers(model, RowModel.of)
+        return import_module("frpcag.rows.torch").TensorAnswers(model, RowModel.of)
     return ChunkAnswers(model) if is_dask(X) else Answers(model)
 
 

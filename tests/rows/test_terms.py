@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from frpcag.graphs import build_graph
 from frpcag.losses import LOSSES
 from frpcag.problem import Problem, gradient, prox
-from frpcag.solvers.linked_rows import MOST_STEPS, RowTerms, solve_linked
+from frpcag.rows.terms import MOST_STEPS, RowTerms, solve_linked
 
 GAMMA2 = 0.7
 
