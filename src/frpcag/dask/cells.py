@@ -13,15 +13,8 @@ import scipy.sparse as sp
 
 from frpcag.dask.partition import cut_cells, group_pieces, piece_links
 from frpcag.dask.tasks import Cluster, Here, Layout, add_up, deal, exchange, same, split_rows, tree_sum
-from frpcag.graphs.inverted_lists import (
-    N_PROBES,
-    TRAINING_POINTS_PER_LIST,
-    TRAINING_STEPS,
-    cell_sums,
-    half_squared_norms,
-    moved,
-    scored,
-)
+from frpcag.graphs.inverted_lists import N_PROBES, TRAINING_POINTS_PER_LIST, TRAINING_STEPS, cell_sums, moved
+from frpcag.graphs.points import half_squared_norms, scored
 from frpcag.graphs.sketch import FITTED, MAX_DIMENSION, frequencies, principal_directions
 from frpcag.runtime.threads import block_pool
 

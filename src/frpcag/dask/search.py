@@ -10,9 +10,9 @@ import numpy as np
 from frpcag.dask.cells import Cells
 from frpcag.dask.tasks import split_rows
 from frpcag.graphs.index import SMALL, Index, choose_search
-from frpcag.graphs.inverted_lists import N_PROBES, half_squared_norms
+from frpcag.graphs.inverted_lists import N_PROBES
 from frpcag.graphs.metric import Metric
-from frpcag.graphs.points import Points
+from frpcag.graphs.points import Points, half_squared_norms
 from frpcag.graphs.search import rank
 from frpcag.runtime.threads import block_pool
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from frpcag.graphs.inverted_lists import N_PROBES, InvertedLists
 from frpcag.graphs.metric import EUCLIDEAN, Metric
-from frpcag.graphs.points import prepare_points, prepare_queries
+from frpcag.graphs.points import Points, prepare_points
 from frpcag.graphs.search import FEW, HostSearch
 from frpcag.runtime.arrays import is_tensor
 from frpcag.runtime.threads import block_pool
@@ -146,14 +146,10 @@ class Index:
         # Sums of bounded differences need no BLAS: a few rows wait for no pool to be set up.
         alone = rows.shape[0] <= FEW and not self._listed and not self.metric.euclidean
         with self._search(alone=alone) as search:
-            if is_tensor(rows):
-                indices, distances = search.exact(search.queries(rows), n_neighbors)
-            else:
-                indices, distances = self._query(search, rows, n_neighbors)
+            indices, distances = self._query(search, search.queries(rows), n_neighbors)
         return indices, self._points.lengths(distances)
 
-    def _query(self, search: HostSearch, rows: Any, k: int) -> tuple[Any, Any]:
-        queries = prepare_queries(rows, self._points, search.run)
+    def _query(self, search: Any, queries: Points, k: int) -> tuple[Any, Any]:
         if not self._listed or (queries.seen is not None and self.metric.euclidean):
             return search.exact(queries, k)
         if self._lists is None:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from frpcag.graphs.points import Points
+from frpcag.graphs.points import Points, half_squared_norms, nearest
 from frpcag.graphs.sketch import Sketch
 
 # Rows per block of queries, and of rows that are sketched; constants, since a matrix product may depend on its size in
@@ -26,55 +26,6 @@ N_PROBES = 24
 
 TRAINING_POINTS_PER_LIST = 32
 TRAINING_STEPS = 10
-
-
-def nearest(
-    queries: NDArray[np.float32], points: NDArray[np.float32], half_squares: NDArray[np.float32], k: int
-) -> NDArray[np.int64]:
-    """Return the indices of the ``k`` points nearest to each query, in no order, by ``|z|^2 / 2 - <q, z>``.
-
-    Parameters
-    ----------
-    queries : ndarray of shape (m, d)
-    points : ndarray of shape (n, d)
-    half_squares : ndarray of shape (n,)
-        ``|z|^2 / 2`` of the points.
-    k : int
-        -1 fills up the columns when there are fewer points.
-
-    Returns
-    -------
-    indices : ndarray of shape (m, k)
-    """
-    return _heap_of(queries, points, half_squares, k).I
-
-
-def scored(
-    queries: NDArray[np.float32], points: NDArray[np.float32], half_squares: NDArray[np.float32], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the points that `nearest` finds, the nearest first, and their ``|z|^2 / 2 - <q, z>``."""
-    heap = _heap_of(queries, points, half_squares, k)
-    heap.finalize()
-    return heap.I, heap.D
-
-
-def _heap_of(queries: NDArray, points: NDArray, half_squares: NDArray, k: int) -> faiss.ResultHeap:
-    heap = faiss.ResultHeap(len(queries), k)
-    everyone = np.arange(len(queries))
-    height = 2048  # a tile of scores stays in the cache between the product and the heap
-    room = np.empty(len(queries) * min(height, len(points)), np.float32)
-    for start in range(0, len(points), height):
-        tile = slice(start, min(start + height, len(points)))
-        scores = room[: len(queries) * (tile.stop - start)].reshape(len(queries), tile.stop - start)
-        np.matmul(queries, points[tile].T, out=scores)
-        np.subtract(half_squares[tile], scores, out=scores)
-        heap.add_result_subset(everyone, scores, np.arange(tile.start, tile.stop))
-    return heap
-
-
-def half_squared_norms(Z: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return ``|z|^2 / 2`` of every row."""
-    return np.einsum("ij,ij->i", Z, Z) / 2
 
 
 def train_centroids(
@@ -125,7 +76,8 @@ class InvertedLists:
         centroids = train_centroids(Z, int(2 * np.sqrt(n)), rng=rng, run=run)
         assigned = _assign(Z, centroids, run)
         self._order = np.argsort(assigned, kind="stable")
-        self._starts, self._centroids = _split_long_lists(np.bincount(assigned, minlength=len(centroids)), centroids)
+        self._starts, centroid = split_long_lists(np.bincount(assigned, minlength=len(centroids)))
+        self._centroids = centroids[centroid]
         self._centroid_half_squares = half_squared_norms(self._centroids)
         # The half squares as one more column: against queries (-q, 1) the matrix product is the score itself.
         self._points = np.empty((n, Z.shape[1] + 1), np.float32)
@@ -175,10 +127,8 @@ class InvertedLists:
         return heap.I
 
 
-def _split_long_lists(
-    sizes: NDArray[np.int64], centroids: NDArray[np.float32]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the bounds of the lists and their centroids, lists of over 8 times the mean size cut up.
+def split_long_lists(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the bounds of the lists and the centroid of each, lists of over 8 times the mean size cut up.
 
     Points that coincide share a list however many they are, and each of them would look through all of it.
     The pieces share the centroid; a query looks at some of them, which is enough to find points that coincide
@@ -187,7 +137,7 @@ def _split_long_lists(
     longest = 1 + 8 * int(sizes.sum()) // len(sizes)
     n_pieces = np.maximum(1, -(-sizes // longest))
     pieces = [np.diff(np.arange(n + 1) * size // n) for size, n in zip(sizes, n_pieces, strict=True)]
-    return np.concatenate([[0], np.cumsum(np.concatenate(pieces))]), np.repeat(centroids, n_pieces, axis=0)
+    return np.concatenate([[0], np.cumsum(np.concatenate(pieces))]), np.repeat(np.arange(len(sizes)), n_pieces)
 
 
 def _assign(Z: NDArray[np.float32], centroids: NDArray[np.float32], run: Callable) -> NDArray[np.int64]:

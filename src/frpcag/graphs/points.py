@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import faiss
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -162,3 +163,52 @@ def _read(X: NDArray | sp.csr_array, block: slice, metric: Metric) -> NDArray[np
     rows = sp.csr_array(X[block]).toarray() if sp.issparse(X) else X[block]
     rows = rows.astype(np.float64, order="C")
     return rows if metric.rows is None else metric.rows(rows, np)
+
+
+def nearest(
+    queries: NDArray[np.float32], points: NDArray[np.float32], half_squares: NDArray[np.float32], k: int
+) -> NDArray[np.int64]:
+    """Return the indices of the ``k`` points nearest to each query, in no order, by ``|z|^2 / 2 - <q, z>``.
+
+    Parameters
+    ----------
+    queries : ndarray of shape (m, d)
+    points : ndarray of shape (n, d)
+    half_squares : ndarray of shape (n,)
+        ``|z|^2 / 2`` of the points.
+    k : int
+        -1 fills up the columns when there are fewer points.
+
+    Returns
+    -------
+    indices : ndarray of shape (m, k)
+    """
+    return _heap_of(queries, points, half_squares, k).I
+
+
+def scored(
+    queries: NDArray[np.float32], points: NDArray[np.float32], half_squares: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the points that `nearest` finds, the nearest first, and their ``|z|^2 / 2 - <q, z>``."""
+    heap = _heap_of(queries, points, half_squares, k)
+    heap.finalize()
+    return heap.I, heap.D
+
+
+def _heap_of(queries: NDArray, points: NDArray, half_squares: NDArray, k: int) -> faiss.ResultHeap:
+    heap = faiss.ResultHeap(len(queries), k)
+    everyone = np.arange(len(queries))
+    height = 2048  # a tile of scores stays in the cache between the product and the heap
+    room = np.empty(len(queries) * min(height, len(points)), np.float32)
+    for start in range(0, len(points), height):
+        tile = slice(start, min(start + height, len(points)))
+        scores = room[: len(queries) * (tile.stop - start)].reshape(len(queries), tile.stop - start)
+        np.matmul(queries, points[tile].T, out=scores)
+        np.subtract(half_squares[tile], scores, out=scores)
+        heap.add_result_subset(everyone, scores, np.arange(tile.start, tile.stop))
+    return heap
+
+
+def half_squared_norms(Z: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return ``|z|^2 / 2`` of every row."""
+    return np.einsum("ij,ij->i", Z, Z) / 2

@@ -14,8 +14,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from frpcag.graphs.inverted_lists import InvertedLists, half_squared_norms, nearest
-from frpcag.graphs.points import Points
+from frpcag.graphs.inverted_lists import InvertedLists
+from frpcag.graphs.points import Points, half_squared_norms, nearest, prepare_queries
 
 Neighbors = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -46,6 +46,10 @@ class HostSearch:
 
     def __init__(self, points: Points, run: Callable, *, least_common: float = 1.0) -> None:
         self.points, self.run, self._least = points, run, least_common
+
+    def queries(self, rows: Any) -> Points:
+        """Return other rows in the units of the points."""
+        return prepare_queries(rows, self.points, self.run)
 
     def lists(self, rng: np.random.RandomState) -> InvertedLists:
         """Return inverted lists of the points."""

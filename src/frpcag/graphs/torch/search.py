@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from frpcag.graphs.inverted_lists import split_long_lists
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.points import Points
 from frpcag.graphs.sketch import Sketch
@@ -190,15 +191,10 @@ class TensorSearch:
         assigned = _nearest_centroid(Z, centroids)
         order = assigned.argsort(stable=True)
         sizes = torch.bincount(assigned, minlength=len(centroids))
-        # Points that coincide share a list however many they are: cut up lists of over 8 times the mean size.
-        n_pieces = (-(-sizes // (1 + 8 * n // len(centroids)))).clamp(min=1)
-        piece_of = torch.repeat_interleave(torch.arange(len(sizes), device=Z.device), n_pieces)
-        number = torch.arange(len(piece_of), device=Z.device) - (n_pieces.cumsum(0) - n_pieces)[piece_of]
-        starts = (sizes.cumsum(0) - sizes)[piece_of] + number * sizes[piece_of] // n_pieces[piece_of]
-        starts = torch.cat([starts, starts.new_tensor([n])])
-        centroids = centroids[piece_of]
-        filled = (starts.diff() > 0).nonzero()[:, 0]
-        centroids, bounds = centroids[filled], torch.stack([starts[filled], starts[filled + 1]], dim=1).tolist()
+        starts, centroid = split_long_lists(sizes.cpu().numpy())
+        filled = np.diff(starts) > 0
+        bounds = list(zip(starts[:-1][filled].tolist(), starts[1:][filled].tolist(), strict=True))
+        centroids = centroids[self.points.put(centroid[filled])]
         scores = _half_squares(centroids) - centroids @ centroids.T
         probes = scores.topk(min(_N_PROBES, len(centroids)), largest=False).indices.sort(dim=1).values.tolist()
         lists_of = Z[order]
