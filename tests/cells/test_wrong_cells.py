@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frpcag.cells.feature_graphs import grid_weights
-from frpcag.cells.guard import Judge, cells_in_doubt, hide
+from frpcag.cells.guard import LEAST_SIGMAS, Judge, cells_in_doubt, hide
 from frpcag.cells.metric import column_folds
 from frpcag.cells.mixture import fit_mixture, row_probability
 from frpcag.cells.repeats import common_values, equal_witnesses, find_repeats
@@ -90,7 +90,7 @@ def test_witnesses_count_the_neighbours_that_are_equal():
 
 def judge_of(X):
     rng = np.random.Generator(np.random.SFC64(5))
-    return Judge(X.astype(np.float32), np.ones(X.shape, bool), column_folds(X.shape[1]), None, "l1", rng, n_jobs=1)
+    return Judge(X.astype(np.float32), np.ones(X.shape, bool), column_folds(X.shape[1]), None, rng, n_jobs=1)
 
 
 def test_the_judge_keeps_flags_of_wrong_cells():
@@ -99,7 +99,7 @@ def test_the_judge_keeps_flags_of_wrong_cells():
     hit = rng.random(X.shape) < 0.03
     X[hit] += 10 * rng.choice([-1, 1], size=hit.sum())
     seen = np.ones(X.shape, bool)
-    assert judge_of(X).compare(seen, ~hit).keep
+    assert judge_of(X).compare(seen, ~hit).favours_flags(LEAST_SIGMAS)
 
 
 def test_the_judge_rejects_flags_of_extremes_that_are_right():
@@ -109,7 +109,7 @@ def test_the_judge_rejects_flags_of_extremes_that_are_right():
     extreme = np.abs(X) > np.quantile(np.abs(X), 0.97)
     verdict = judge_of(X).compare(seen, ~extreme)
     assert verdict.change > 0
-    assert not verdict.keep
+    assert not verdict.favours_flags()
 
 
 def test_cells_in_doubt_are_counted_for_each_flagged_one():

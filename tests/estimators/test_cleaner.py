@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,9 +124,7 @@ def test_float32_stays_float32_and_a_seed_repeats_the_result():
 
 
 def test_more_rows_than_the_choices_need_are_cleaned_too(monkeypatch):
-    import frpcag.estimators.cleaner as module
-
-    monkeypatch.setattr(module, "MOST_ROWS", 150)
+    monkeypatch.setattr("frpcag.cells.table.MOST_ROWS", 150)
     rng = np.random.default_rng(7)
     truth = sensors(rng, n=400)
     X, _ = damaged(rng, truth)
@@ -268,18 +267,20 @@ def test_a_later_round_that_the_judge_likes_less_does_not_replace_an_earlier_one
     truth = load_digits().data[:500].astype(np.float32)
     X, _ = salt_and_pepper(truth, 0.1, random_state=0)
     seen = []
-    judge_cells = CellRounds._judge_cells
+    look = CellRounds.look
 
-    def watched(self, P):
-        judge_cells(self, P)
-        self.verdict.change += 0.01 * len(seen)  # the second round is the worse one here
-        seen.append((self.verdict.change if self.scattered else 0.0, self.flagged.copy()))
+    def watched(self, *given):
+        now = look(self, *given)
+        seen.append(replace(now, change=now.change + 0.01 * len(seen)))  # the second round is the worse one here
+        return seen[-1]
 
-    monkeypatch.setattr(CellRounds, "_judge_cells", watched)
+    monkeypatch.setattr(CellRounds, "look", watched)
     cleaner = RobustGraphCleaner(random_state=0).fit(X)
-    assert seen[1][0] > seen[0][0]
-    assert (seen[1][1].sum(axis=0) != seen[0][1].sum(axis=0)).any()
-    np.testing.assert_array_equal(cleaner.outliers_.sum(axis=0), seen[0][1].sum(axis=0))
+    first, second = seen
+    assert second.change > first.change
+    assert (second.flagged.sum(axis=0) != first.flagged.sum(axis=0)).any()
+    np.testing.assert_array_equal(cleaner.outliers_.sum(axis=0), first.flagged.sum(axis=0))
+    assert cleaner.rules_.model.repeats is first.repeats
 
 
 def test_columns_that_know_nothing_of_each_other_are_not_made_worse():

@@ -66,16 +66,16 @@ def test_copies_in_float32_and_with_negative_zeros_are_training_rows(cleaner):
 
 def test_the_saved_cleaners_have_overwriting_values_directions_and_nothing_learnt(cleaner):
     model, X = cleaner
-    rounds = model.rules_.rounds
+    rules = model.rules_.model
     if X.shape[1] == 64:
-        assert rounds.W2 is not None
-        assert rounds.repeats
+        assert rules.W2 is not None
+        assert rules.repeats
     elif X.shape[1] == 144:
-        assert [one.kind for one in rounds.repeats] == ["rectangle"]
+        assert [one.kind for one in rules.repeats] == ["rectangle"]
     elif len(X) > 10:
-        assert rounds.low_rank_.B_.shape == (6, 2)
+        assert rules.low_rank.B_.shape == (6, 2)
     else:
-        assert rounds is None
+        assert rules is None
 
 
 def forge(path, change):
@@ -89,9 +89,9 @@ def forge(path, change):
         write_archive(file, json.dumps(header), arrays)
 
 
-def rounds_field(*names, value):
+def model_field(*names, value):
     def change(fields, arrays):
-        at = fields["rounds"]["part"]["fields"]
+        at = fields["model"]["part"]["fields"]
         for name in names[:-1]:
             at = at[name]["part"]["fields"]
         at[names[-1]] = value
@@ -100,7 +100,7 @@ def rounds_field(*names, value):
 
 
 def foreign_columns(fields, arrays):
-    fold = fields["rounds"]["part"]["fields"]["graph_"]["part"]["fields"]["folds"]["list"][0]["array"]
+    fold = fields["model"]["part"]["fields"]["graph"]["part"]["fields"]["folds"]["list"][0]["array"]
     arrays[fold] = arrays[fold] + 1000
 
 
@@ -111,14 +111,13 @@ def fewer_keys(fields, arrays):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (fewer_keys, r"rules_.keys has shape \(79, 32\), not \(80, 32\)"),
-        (foreign_columns, r"rules_.rounds.graph_.folds\[\] has a value that is not < 6"),
-        (rounds_field("mixture", "span", value=0.0), "rules_.rounds.mixture.span has a value that is not > 0"),
-        (rounds_field("graph_", "metric", value="cosine"), "rules_.rounds.graph_.metric is 'cosine', not one of"),
-        (rounds_field("graph_", "W1", value="no"), "rules_.rounds.graph_.W1 is not empty"),
-        (rounds_field("choice", value=None), "rules_.rounds.choice is a NoneType, not a Choice"),
-        (rounds_field("predict_rows", value=1), "rules_.rounds.predict_rows is not a result of CellRounds"),
-        (rounds_field("mixture", value={"part": {"kind": "Popen", "fields": {}}}), "'part' is not a known kind"),
+        (fewer_keys, r"rules_.keys has shape \(149, 32\), not \(150, 32\)"),
+        (foreign_columns, r"rules_.model.graph.folds\[\] has a value that is not < 64"),
+        (model_field("mixture", "span", value=0.0), "rules_.model.mixture.span has a value that is not > 0"),
+        (model_field("graph", "metric", value="cosine"), "rules_.model.graph.metric is 'cosine', not one of"),
+        (model_field("mixture", value=None), "rules_.model.mixture is a NoneType, not a Mixture"),
+        (model_field("predict", value=1), "rules_.model.predict is not a result of CellModel"),
+        (model_field("mixture", value={"part": {"kind": "Popen", "fields": {}}}), "'part' is not a known kind"),
     ],
 )
 def test_forged_rules_are_refused(change, words, tmp_path, table_file):
@@ -132,5 +131,5 @@ def test_forged_rules_are_refused(change, words, tmp_path, table_file):
 @pytest.fixture(scope="module")
 def table_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("cleaner") / "model.npz"
-    RobustGraphCleaner(FRPCAG(tol=1e-2), random_state=0).fit(small_table()).save(path)
+    RobustGraphCleaner(FRPCAG(tol=1e-2), random_state=0).fit(grid_of_digits()).save(path)
     return path

@@ -5,12 +5,17 @@ columns nor on the units of the columns.
 """
 
 from frpcag.cells.feature_graphs import find_shape
+from frpcag.cells.low_rank import column_medians
+from frpcag.cells.mixture import row_probability
+from frpcag.cells.model import CellRules, row_keys
 from frpcag.cells.order import canonical_order
 from frpcag.cells.overwritten import Overwriting, find_overwriting, judged_rows, without_overwritten
 from frpcag.cells.search import FACTOR, walk
+from frpcag.cells.table import CHUNK, find_wrong_cells
 from frpcag.cells.units import MIXED, Units, find_units
 
 __all__ = [
-    "FACTOR", "MIXED", "Overwriting", "Units", "canonical_order", "find_overwriting", "find_shape", "find_units",
-    "judged_rows", "walk", "without_overwritten",
+    "CHUNK", "FACTOR", "MIXED", "CellRules", "Overwriting", "Units", "canonical_order", "column_medians",
+    "find_overwriting", "find_shape", "find_units", "find_wrong_cells", "judged_rows", "row_keys", "row_probability",
+    "walk", "without_overwritten",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from frpcag.cells.columns import MOST_COLUMNS, ColumnPredictor
 from frpcag.cells.low_rank import LowRankPredictor, column_means, top_directions
-from frpcag.cells.metric import folded_neighbors, neighbor_weights
+from frpcag.cells.metric import fold_columns, sample_graphs
 from frpcag.cells.predictors import capped_errors, error_cap, neighbor_moments
 
 Array = np.ndarray
@@ -34,10 +34,10 @@ LEAST_GAIN = 0.005
 DOUBTFUL = (0.02, 0.5)
 LEAST_GAIN_PER_DOUBT = 0.05
 LEAST_SIGMAS, ENOUGH_SIGMAS = 3.0, 2.0
-N_NEIGHBORS = 5
+METRIC = "l1"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Verdict:
     """What flags do to held-out cells.
 
@@ -47,31 +47,14 @@ class Verdict:
         Relative change of the held-out error; negative: better without the flagged cells.
     sigmas : float
         The same in its standard errors.
-    doubt : float
-        Cells in doubt for each flagged one.
-    even : bool
-        Whether flags strike rows and columns alike, as damage does.
-    one_value : bool
-        Whether the data are mostly one value, in which everything else looks like an error.
     """
 
     change: float
     sigmas: float
-    doubt: float = 0.0
-    even: bool = False
-    one_value: bool = False
 
-    @property
-    def agrees(self) -> bool:
-        """Whether flags that have other evidence behind them, as exact repeats have, find no objection."""
-        return -self.change >= LEAST_GAIN and self.sigmas <= -ENOUGH_SIGMAS
-
-    @property
-    def keep(self) -> bool:
-        """Whether the flags are kept."""
-        if -self.change < LEAST_GAIN or self.sigmas > -LEAST_SIGMAS:
-            return False
-        return self.even or (not self.one_value and -self.change > LEAST_GAIN_PER_DOUBT * self.doubt)
+    def favours_flags(self, sigmas: float = ENOUGH_SIGMAS) -> bool:
+        """Say whether the error falls by enough; two standard errors do for flags with other evidence behind them."""
+        return -self.change >= LEAST_GAIN and -self.sigmas >= sigmas
 
 
 @dataclass
@@ -85,8 +68,6 @@ class Judge:
     folds : list of ndarray of int
     W2 : sparse array or None
         Feature graph.
-    metric : str
-        Of the sample graph.
     rng : Generator
         Its own: a hold-out drawn with the numbers that made the damage would pick the damaged cells.
     """
@@ -95,7 +76,6 @@ class Judge:
     observed: Array
     folds: list[Array]
     W2: sp.csr_array | None
-    metric: str
     rng: np.random.Generator
     n_jobs: int | None = None
 
@@ -134,30 +114,24 @@ class Judge:
     def _predict(self, mask: Array):
         X = self.X
         few = len(self.folds) > 1
-        graphs = [] if few else self._graphs(mask)
+        graphs = [] if few else sample_graphs(X, mask, self.folds, METRIC, n_jobs=self.n_jobs)
         mean = column_means(X, mask)
         start = top_directions(np.where(mask, X - mean, 0).astype(X.dtype), mask, RANK, clip=False)
         for hidden in self.masks:
             shown = mask & ~hidden
-            G = self._graphs(shown) if few else graphs
+            G = sample_graphs(X, shown, self.folds, METRIC, n_jobs=self.n_jobs) if few else graphs
             parts = [self._neighbors(shown, G)]
             rank = min(RANK, max(1, min(X.shape) // 3))
-            low = LowRankPredictor(rank, n_iter=ROUNDS, robust=False, start=None if few else start)
-            parts.append(low.fit(X, shown).values)
+            low = LowRankPredictor(rank, n_iter=ROUNDS, robust=False)
+            parts.append(low.fit(X, shown, start=None if few else start).values)
             if 1 < X.shape[1] <= MOST_COLUMNS:
                 parts.append(ColumnPredictor(robust=False).fit(X, shown).values)
             yield sum(parts) / len(parts)
 
-    def _graphs(self, mask: Array) -> list[sp.csr_array]:
-        near = folded_neighbors(self.X, mask, self.folds, n_neighbors=N_NEIGHBORS, metrics=(self.metric,),
-                                n_jobs=self.n_jobs)  # fmt: skip
-        return [neighbor_weights(one, n_neighbors=N_NEIGHBORS) for one in near[self.metric]]
-
     def _neighbors(self, shown: Array, graphs: list[sp.csr_array]) -> Array:
         P = np.empty_like(self.X)
-        for fold, W1 in zip(self.folds, graphs, strict=True):
-            at = fold if len(self.folds) > 1 else slice(None)
-            W2 = self.W2 if len(self.folds) == 1 else None
+        W2 = self.W2 if len(self.folds) == 1 else None
+        for (at, _), W1 in zip(fold_columns(self.folds), graphs, strict=True):
             P[:, at] = neighbor_moments(self.X[:, at], shown[:, at], W1, W2, 1.0, 1.0).values
         return P
 

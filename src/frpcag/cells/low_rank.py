@@ -7,7 +7,7 @@ rows are one matrix product (weights times products of pairs of directions), so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,24 +46,22 @@ class LowRankPredictor:
     rank: int
     n_iter: int = 10
     robust: bool = True
-    start: tuple[Array, Array] | None = field(default=None, repr=False)
 
-    def fit(self, X: Array, observed: Array) -> Prediction:
-        """Fit mean and directions to the observed cells."""
+    def fit(self, X: Array, observed: Array, *, start: tuple[Array, Array] | None = None) -> Prediction:
+        """Fit mean and directions to the observed cells, from `top_directions` or a start that is given."""
         n, p = X.shape
         mean = column_medians(X, observed) if self.robust else column_means(X, observed)
         R = np.where(observed, X - mean, 0).astype(X.dtype)
-        self.floor_ = 1e-3 * float(np.abs(R).mean() * (n * p) / max(int(observed.sum()), 1)) + 1e-30
+        floor = 1e-3 * float(np.abs(R).mean() * (n * p) / max(int(observed.sum()), 1)) + 1e-30
         if self.rank == 0 or not observed.any():
-            self.mean_, self.B_, self.scale_ = mean, np.zeros((p, 0), X.dtype), self._scale(R, observed)
-            self.A_ = np.zeros((n, 0), X.dtype)
+            self.mean_, self.B_, self.scale_ = mean, np.zeros((p, 0), X.dtype), max(typical_size(R, observed), floor)
             return Prediction(mean + np.zeros_like(X), np.zeros_like(X))
-        A, B = self.start if self.start is not None else top_directions(R, observed, self.rank, clip=self.robust)
+        A, B = start if start is not None else top_directions(R, observed, self.rank, clip=self.robust)
         A, B = A[:, : self.rank].copy(), B[:, : self.rank].copy()
         weight = observed.astype(X.dtype)
         for t in range(self.n_iter):
             R = X - mean - A @ B.T
-            scale = self._scale(R, observed)
+            scale = max(typical_size(R, observed), floor)
             if self.robust:
                 weight = redescending(R, CUTS[min(t, len(CUTS) - 1)] * scale) * observed
             target = np.where(observed, X - mean, 0).astype(X.dtype) * weight
@@ -74,8 +72,8 @@ class LowRankPredictor:
         self.mean_, self.B_, self.scale_ = mean.astype(X.dtype), B, scale
         target = np.where(observed, X - self.mean_, 0).astype(X.dtype) * weight
         self.size_ = float(np.square(A).mean())
-        self.A_, own = solve_rows(weight, target, B, ridge(weight, A, B, scale, axis=1), leverage=True)
-        P = self.mean_ + self.A_ @ B.T
+        A, own = solve_rows(weight, target, B, ridge(weight, A, B, scale, axis=1), leverage=True)
+        P = self.mean_ + A @ B.T
         if own is not None:
             own = np.clip(own * weight, None, MOST_LEVERAGE)
             P = np.where(observed, X - (X - P) / (1 - own), P)
@@ -99,9 +97,6 @@ class LowRankPredictor:
         own = np.clip(own * weight, None, MOST_LEVERAGE)
         P = np.where(observed, rows - (rows - P) / (1 - own), P)
         return Prediction(P.astype(rows.dtype), np.zeros_like(rows))
-
-    def _scale(self, R: Array, observed: Array) -> float:
-        return max(typical_size(R, observed), self.floor_)
 
 
 def ridge(weight: Array, sought: Array, given: Array, scale: float, *, axis: int) -> float:

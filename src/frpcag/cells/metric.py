@@ -7,6 +7,7 @@ the truncated sum not beyond a bound. Which of them is right depends on the data
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
+# Neighbours that a sample graph links a row to.
+N_NEIGHBORS = 5
 # Above this many distances a search first collects candidates.
 EXACT_PAIRS = 2.5e7
 # Tables of at most this many columns are predicted in folds.
@@ -114,20 +117,32 @@ def column_folds(p: int, *, random_state: int = 0) -> list[Array]:
     return [np.sort(part) for part in np.array_split(order, min(N_FOLDS, p))]
 
 
+def fold_columns(folds: list[Array]) -> Iterator[tuple[Array | slice, Array | slice]]:
+    """Yield the columns of every fold and those outside it; of a single fold, all columns are both."""
+    if len(folds) == 1:
+        yield slice(None), slice(None)
+        return
+    everything = np.sort(np.concatenate(folds))
+    for fold in folds:
+        yield fold, np.setdiff1d(everything, fold)
+
+
 def folded_neighbors(
-    X: Array, observed: Array, folds: list[Array], *, n_neighbors: int, metrics=ELIGIBLE, random_state=0, n_jobs=None
+    X: Array, observed: Array, folds: list[Array], *, n_neighbors: int, metrics=ELIGIBLE, n_jobs=None
 ) -> dict[str, list[Neighbors]]:
     """Return for each metric the neighbours of every fold, found from the columns outside it."""
     found: dict[str, list[Neighbors]] = {metric: [] for metric in metrics}
-    for fold in folds:
-        rest = slice(None) if len(folds) == 1 else np.setdiff1d(np.arange(X.shape[1]), fold)
-        near = all_neighbors(
-            X[:, rest], observed[:, rest], n_neighbors=n_neighbors, metrics=metrics, random_state=random_state,
-            n_jobs=n_jobs,
-        )  # fmt: skip
+    for _, rest in fold_columns(folds):
+        near = all_neighbors(X[:, rest], observed[:, rest], n_neighbors=n_neighbors, metrics=metrics, n_jobs=n_jobs)
         for metric in metrics:
             found[metric].append(near[metric])
     return found
+
+
+def sample_graphs(X: Array, observed: Array, folds: list[Array], metric: str, *, n_jobs=None) -> list[sp.csr_array]:
+    """Return the weights of the sample graph of every fold."""
+    near = folded_neighbors(X, observed, folds, n_neighbors=N_NEIGHBORS, metrics=(metric,), n_jobs=n_jobs)
+    return [neighbor_weights(one, n_neighbors=N_NEIGHBORS) for one in near[metric]]
 
 
 def prediction_errors(

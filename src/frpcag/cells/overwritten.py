@@ -53,7 +53,7 @@ def judged_groups(
         if after.sum() < (1 - MOST_RATE) * observed.sum():
             continue
         verdict = judge.compare(left, after, on=after)
-        if verdict.agrees:
+        if verdict.favours_flags():
             left = after
         yield group, post, verdict
 
@@ -113,11 +113,11 @@ def find_overwriting(rows: Array, *, shape: tuple[int, int] | None = None) -> Ov
     repeats = find_repeats(given, seen, W2)
     if repeats:
         Z = find_units(rows, seen, one_level=shape is not None).apply(rows)
-        judge = Judge(Z, seen, column_folds(rows.shape[1]), W2, "l1", np.random.Generator(np.random.SFC64(7)))
+        judge = Judge(Z, seen, column_folds(rows.shape[1]), W2, np.random.Generator(np.random.SFC64(7)))
         scattered = [one for one in repeats if one.kind == "scattered"]
         groups = [*filter(None, [scattered]), *([one] for one in repeats if one.kind == "patch")]
         verdicts = judged_groups(groups, given, seen, W2, judge)
-        repeats = [one for group, _, verdict in verdicts if verdict.agrees for one in group]
+        repeats = [one for group, _, verdict in verdicts if verdict.favours_flags() for one in group]
     found = Overwriting(repeats, W2)
     marked = found.mark(rows)
     if marked.mean() > MOST_RATE:

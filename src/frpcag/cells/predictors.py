@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag.cells.metric import Neighbors, robust_neighbors
+from frpcag.cells.metric import N_NEIGHBORS, Neighbors, fold_columns, robust_neighbors
 from frpcag.graphs import graph_from_weights
 from frpcag.linalg.lanczos import largest_eigenvalue
 from frpcag.problem import Problem
 from frpcag.runtime.warn import muted
 from frpcag.solvers import solve
+from frpcag.solvers.linked_rows import RowTerms, solve_linked
 
 Array = np.ndarray
 
@@ -31,18 +32,6 @@ class Prediction(NamedTuple):
 
     values: Array
     spread: Array
-
-
-class Predictor(Protocol):
-    """Anything that predicts cells from other cells.
-
-    ``fit(X, observed)`` learns from the observed cells and returns a Prediction for all of them, observed or not;
-    ``predict(rows, observed)`` does the same for new rows.
-    """
-
-    def fit(self, X: Array, observed: Array) -> Prediction: ...
-
-    def predict(self, rows: Array, observed: Array) -> Prediction: ...
 
 
 @dataclass
@@ -64,8 +53,7 @@ class GraphPredictor:
         Huber's.
     max_iter, tol : int and float
         Of the solver; predictions need no tight certificate.
-    reference : ndarray of shape (n_reference, n_features), optional
-        Clean rows that new rows are linked to, ``n_neighbors`` each, by the metric.
+    n_jobs : int, optional
     terms : dict, optional
         Laplacians with their largest eigenvalues, by graph; predictors on the same graphs may share one.
     """
@@ -80,21 +68,20 @@ class GraphPredictor:
     max_iter: int = 100
     tol: float = 3e-3
     n_jobs: int | None = None
-    reference: Array | None = None
-    metric: str = "l1"
-    n_neighbors: int = 5
     terms: dict = field(default_factory=dict, repr=False)
 
-    def fit(self, X: Array, observed: Array, *, U0: Array | None = None) -> Prediction:
-        """Solve on the observed cells and return the prediction of the neighbours in ``U``."""
-        self.U_ = self.solve(X, observed, U0=U0)
-        return self.neighbors_of(self.U_)
+    def predict(self, X: Array, observed: Array) -> Prediction:
+        """Solve on the observed cells and return mean and spread of the graph neighbours of every cell in ``U``."""
+        U = self.solve(X, observed)
+        P, spread = np.empty_like(U), np.empty_like(U)
+        for at, _, W1, W2 in self._parts():
+            P[:, at], spread[:, at] = neighbor_moments(U[:, at], None, W1, W2, self.gamma1, self.gamma2)
+        return Prediction(P, spread)
 
     def solve(self, X: Array, observed: Array, *, U0: Array | None = None) -> Array:
         """Return the clean part ``U``."""
         U = np.empty_like(X)
-        for number, (fold, W1, W2) in enumerate(self._parts()):
-            at = fold if len(self.folds) > 1 else slice(None)
+        for number, (at, _, W1, W2) in enumerate(self._parts()):
             seen = observed[:, at]
             if not seen.any():
                 U[:, at] = 0
@@ -119,43 +106,61 @@ class GraphPredictor:
             self.terms[key] = (L, largest_eigenvalue(L), W)  # W stays alive, and its id with it
         return self.terms[key][:2]
 
-    def neighbors_of(self, U: Array) -> Prediction:
-        """Return mean and spread of the graph neighbours of every cell, the cell itself left out."""
-        P, spread = np.empty_like(U), np.empty_like(U)
-        for fold, W1, W2 in self._parts():
-            at = fold if len(self.folds) > 1 else slice(None)
-            P[:, at], spread[:, at] = neighbor_moments(U[:, at], None, W1, W2, self.gamma1, self.gamma2)
-        return Prediction(P, spread)
-
     def _parts(self):
-        """Yield columns, sample graph and feature graph of every fold."""
+        """Yield the columns of every fold, the others, its sample graph and its feature graph."""
         W2 = self.W2 if self.gamma2 > 0 else None
-        for fold, W1 in zip(self.folds, self.W1, strict=True):
-            yield fold, W1, W2 if W2 is None or len(self.folds) == 1 else sp.csr_array(W2[fold][:, fold])
+        for (at, rest), W1 in zip(fold_columns(self.folds), self.W1, strict=True):
+            yield at, rest, W1, W2 if W2 is None or len(self.folds) == 1 else sp.csr_array(W2[at][:, at])
+
+
+@dataclass
+class ReferencePredictor:
+    """Predict cells of new rows by clean rows that they are linked to, and by their columns' neighbours.
+
+    Parameters
+    ----------
+    reference : ndarray of shape (n_reference, n_features)
+        Clean rows; a new row is linked to the nearest few.
+    metric : str
+    W2, gamma1, gamma2, folds, loss, delta, n_jobs
+        As in `GraphPredictor`.
+    """
+
+    reference: Array
+    metric: str
+    W2: sp.csr_array | None
+    gamma1: float
+    gamma2: float
+    folds: list[Array]
+    loss: str
+    delta: float
+    n_jobs: int | None
 
     def predict(self, rows: Array, observed: Array) -> Prediction:
-        """Link new rows to the reference rows and return what their neighbours say; each row on its own."""
-        assert self.reference is not None, "fit first and set the reference rows"
+        """Return what linked rows and neighbouring columns say of every cell; each row on its own."""
         P, spread = np.empty_like(rows), np.empty_like(rows)
-        for fold, _, W2 in self._parts():
-            few = len(self.folds) > 1
-            at = fold if few else slice(None)
-            rest = np.setdiff1d(np.arange(rows.shape[1]), fold) if few else slice(None)
+        for at, rest in fold_columns(self.folds):
             near = robust_neighbors(
-                self.reference[:, rest], n_neighbors=self.n_neighbors, metric=self.metric,
+                self.reference[:, rest], n_neighbors=N_NEIGHBORS, metric=self.metric,
                 queries=(np.ascontiguousarray(rows[:, rest]), np.ascontiguousarray(observed[:, rest])),
                 n_jobs=self.n_jobs,
             )  # fmt: skip
-            links = new_row_links(near, len(self.reference))
-            known = self.reference[:, at]
+            links, known = new_row_links(near, len(self.reference)), self.reference[:, at]
             pull = (links @ known).astype(rows.dtype)
-            U = self._settle(rows[:, at], observed[:, at], pull, W2)
+            terms = RowTerms(self.loss, self.delta)
             total, degree = self.gamma1 * pull, np.full((1, 1), self.gamma1, rows.dtype)
             squares = self.gamma1 * (links @ np.square(known)).astype(rows.dtype)
-            if W2 is not None:
-                W = sp.csr_array(self.gamma2 * W2, dtype=rows.dtype)
-                total = total + (W @ U.T).T
-                squares = squares + (W @ np.square(U).T).T
+            if self.W2 is not None and self.gamma2 > 0:
+                W = self.W2 if len(self.folds) == 1 else sp.csr_array(self.W2[at][:, at])
+                L2 = graph_from_weights(W, laplacian="combinatorial").laplacian
+                terms = replace(terms, L2=L2, gamma2=self.gamma2, lmax2=2 * float(L2.diagonal().max()))
+                W = (self.gamma2 * W).astype(rows.dtype)
+            U = solve_linked(
+                np.where(observed[:, at], rows[:, at], np.nan).astype(rows.dtype), terms,
+                pull=np.full(len(rows), self.gamma1), middle=pull, n_jobs=self.n_jobs,
+            )  # fmt: skip
+            if terms.L2 is not None:
+                total, squares = total + (W @ U.T).T, squares + (W @ np.square(U).T).T
                 degree = degree + W.sum(axis=1).astype(rows.dtype)[None]
             # Without any weight, as in constant data, the linked rows speak alone.
             alone = degree <= 0
@@ -163,32 +168,6 @@ class GraphPredictor:
             P[:, at] = np.where(alone, pull, total / degree)
             spread[:, at] = np.where(alone, 0, np.sqrt(np.clip(squares / degree - np.square(P[:, at]), 0, None)))
         return Prediction(P, spread)
-
-    def _settle(self, rows: Array, observed: Array, pull: Array, W2: sp.csr_array | None) -> Array:
-        """Return the clean part ``u`` of new rows: ``min phi(x - u) + gamma1 |u - pull|^2 + gamma2 u' L2 u``."""
-        slope = 2 * self.gamma1
-        if W2 is not None:
-            W = sp.csr_array(W2, dtype=rows.dtype)
-            degree = W.sum(axis=1).astype(rows.dtype)
-            slope += 4 * self.gamma2 * float(degree.max())
-        step = 1 / max(slope, 1e-30)
-        U, Y, t = pull, pull, 1.0
-        for _ in range(self.max_iter):
-            G = 2 * self.gamma1 * (Y - pull)
-            if W2 is not None:
-                G = G + 2 * self.gamma2 * (degree * Y - (W @ Y.T).T)
-            Z = Y - step * G
-            d = Z - rows
-            if self.loss == "l2":
-                moved = d / (1 + 2 * step)
-            elif self.loss == "l1":
-                moved = np.sign(d) * np.clip(np.abs(d) - step, 0, None)
-            else:
-                moved = d - np.clip(d / (self.delta + step), -1, 1) * step
-            nxt = np.where(observed, rows + moved, Z).astype(rows.dtype)
-            t_next = (1 + (1 + 4 * t * t) ** 0.5) / 2
-            Y, U, t = nxt + (t - 1) / t_next * (nxt - U), nxt, t_next
-        return U
 
 
 def new_row_links(near: Neighbors, n_reference: int) -> sp.csr_array:
@@ -275,7 +254,7 @@ def stack_weights(predictions: Sequence[Array], truth: Array, cap: float) -> tup
 
 def mixed(predictions: Sequence[Prediction], weights: Array) -> Prediction:
     """Return the weighted prediction; its spread adds how far the predictors disagree."""
-    used = [(w, P) for w, P in zip(weights, predictions, strict=True) if w > 0]
-    values = sum(w * P.values for w, P in used)
-    spread = sum(w * (P.spread + np.abs(P.values - values)) for w, P in used)
+    used = list(zip(weights, predictions, strict=True))
+    values: Array = sum(w * P.values for w, P in used)  # type: ignore[assignment]
+    spread: Array = sum(w * (P.spread + np.abs(P.values - values)) for w, P in used)  # type: ignore[assignment]
     return Prediction(values, spread)

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from frpcag.cells.columns import MOST_COLUMNS, ColumnPredictor
 from frpcag.cells.evenness import damage_share, is_even
-from frpcag.cells.guard import SHARE, Judge, Verdict, cells_in_doubt, hide
+from frpcag.cells.guard import (
+    LEAST_GAIN_PER_DOUBT,
+    LEAST_SIGMAS,
+    SHARE,
+    Judge,
+    Verdict,
+    cells_in_doubt,
+    hide,
+)
 from frpcag.cells.low_rank import RANKS, LowRankPredictor, column_medians, top_directions
-from frpcag.cells.metric import column_folds, folded_neighbors, neighbor_weights
-from frpcag.cells.mixture import fit_mixture, row_probability
+from frpcag.cells.metric import column_folds, folded_neighbors, sample_graphs
+from frpcag.cells.mixture import Mixture, fit_mixture, row_probability
+from frpcag.cells.model import PREDICTORS, CellModel, Overwriter, overwritten_cells
 from frpcag.cells.occluders import Occluder, find_occluder
 from frpcag.cells.overwritten import judged_groups
 from frpcag.cells.predictors import (
     CAP,
     GraphPredictor,
     Prediction,
-    Predictor,
+    ReferencePredictor,
     capped_errors,
     error_cap,
     mixed,
     stack_weights,
 )
-from frpcag.cells.repeats import WITNESSES, Repeat, common_values, equal_witnesses, find_repeats
-from frpcag.cells.search import N_NEIGHBORS, GraphSetting, HeldoutSearch
+from frpcag.cells.repeats import WITNESSES, common_values, equal_witnesses, find_repeats
+from frpcag.cells.search import GraphSetting, HeldoutSearch
 from frpcag.cells.stuck import Run, drifting, find_runs, in_runs
 from frpcag.cells.units import Units
 
@@ -43,22 +53,54 @@ ATOM = 0.2
 LEAST_MISSING = 0.02
 PATCH = 0.7
 LEAST_LEFT = 0.4
-# What a round decides about cells; `repeats` and `runs` only get better and are kept.
-JUDGED = ("post", "flagged", "wrong_rows", "scattered", "verdict", "suspects", "mixture", "damage", "choice")
 # Fewer cells than this are not worth a second thread.
 SMALL = 100_000
 # Rows that rank and weights of the stack are chosen on.
 RANK_ROWS = 600
 
 
-@dataclass
+@dataclass(frozen=True)
 class Choice:
-    """What one round chose by held-out cells."""
+    """What one round chose by held-out cells: settings, and the weights of the predictors that take part."""
 
     setting: GraphSetting
     rank: int
-    weights: Array
-    errors: dict[str, float]
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round found.
+
+    Attributes
+    ----------
+    choice : Choice
+    post : ndarray
+        Probability that a cell is wrong.
+    wrong_rows : bool ndarray of shape (n_samples,)
+    change : float
+        What the flags do to the held-out error; 0 where cells that deviate are not flagged.
+    deviating : bool ndarray
+        Cells that lie far from their prediction, flagged or not.
+    repeats, runs, mixture, scattered, damage
+        See `frpcag.cells.model.CellModel`; runs are those of stuck sensors.
+    """
+
+    choice: Choice
+    post: Array
+    wrong_rows: Array
+    change: float
+    deviating: Array
+    repeats: list[Overwriter]
+    runs: list[Run]
+    mixture: Mixture
+    scattered: bool
+    damage: Array
+
+    @property
+    def flagged(self) -> Array:
+        """Cells that are probably wrong, in rows that are not wrong as a whole."""
+        return (self.post > 0.5) & ~self.wrong_rows[:, None]
 
 
 @dataclass
@@ -82,17 +124,18 @@ class CellRounds:
         Of the image behind a row.
     seed : int
     n_jobs : int, optional
-    tell : callable, optional
+    tell : callable
         Called with every decision in words.
 
     Attributes
     ----------
-    post : ndarray
-        Probability that a cell is wrong.
+    best : Round
+    model : CellModel
+        What judges other rows.
     predicted : ndarray
         What each cell should be.
-    flagged : bool ndarray
-    wrong_rows : bool ndarray of shape (n_samples,)
+    results : list of dict
+        Every graph setting that was tried.
     """
 
     X: Array
@@ -101,171 +144,148 @@ class CellRounds:
     given: Array
     units: Units
     order: Array
-    shape: tuple[int, int] | None = None
-    seed: int = 0
-    n_jobs: int | None = None
-    rounds: int = ROUNDS
-    tell: Callable[[str], object] | None = None
-    notes: list[str] = field(default_factory=list)
+    shape: tuple[int, int] | None
+    seed: int
+    n_jobs: int | None
+    tell: Callable[[str], object]
     results: list[dict] = field(default_factory=list)
 
     def run(self) -> CellRounds:
         """Do the rounds."""
         X, observed = self.X, self.observed
-        self.n_jobs = 1 if X.size < SMALL else self.n_jobs
         self.folds = column_folds(X.shape[1])
         # SFC64, not the generator behind default_rng: a seed that also made the damage gives other numbers here.
         self.rng = np.random.Generator(np.random.SFC64([self.seed, 7]))
         self.span = float(X[observed].max() - X[observed].min()) or 1.0
         self.cap = error_cap(X, observed)
-        self.post = np.zeros_like(X)
-        self.flagged = np.zeros(X.shape, bool)
-        self.wrong_rows = np.zeros(len(X), bool)
-        self.scattered = False
         self.one_value = largest_atom(self.given, observed) > ATOM
         name, W2 = next(iter(self.feature_graphs.items()))
         # Only a grid tells which features lie side by side; similar columns are not evidence for each other.
         self.W2 = W2 if name.startswith("grid") else None
-        self.judge = Judge(X, observed, self.folds, W2, "l1", self.rng, n_jobs=self.n_jobs)
-        self.repeats = self._accepted_repeats()
+        self.judge = Judge(X, observed, self.folds, W2, self.rng, n_jobs=self._jobs(X))
+        repeats, flagged = self._accepted_repeats()
         # Runs of one value in a column take no part until their prediction has spoken.
         still = self.shape is not None or self.one_value
-        self.runs: list[Run] = [] if still else find_runs(self.given, observed, self.order)
-        mask = observed & ~self.flagged & ~in_runs(self.runs, X.shape)
-        last = best = None
-        for _ in range(self.rounds):
-            self.choice = last = self.choose(mask, last=last)
-            P = self.predict(self.choice, mask)
-            self._judge_cells(P)
-            mask = observed & ~self.flagged
+        runs = [] if still else find_runs(self.given, observed, self.order)
+        mask = observed & ~flagged & ~in_runs(runs, X.shape)
+        choice = best = None
+        for _ in range(ROUNDS):
+            choice = self.choose(mask, last=choice)
+            now = self.look(choice, mask, repeats, runs)
+            repeats, runs, mask = now.repeats, now.runs, observed & ~now.flagged
             # Predictions that fit ever closer make natural cells stand out, too: a later round must win over the best.
-            if best is None or self._held_out() <= best[0]:
-                best = self._held_out(), {name: getattr(self, name) for name in JUDGED}
+            if best is None or now.change <= best.change:
+                best = now
         assert best is not None
-        vars(self).update(best[1])
-        mask = observed & ~self.flagged
+        mask, choice = observed & ~best.flagged, best.choice
         if self._in_patches(~mask):
-            self.choice = self.choose(mask, pattern=~mask)
-        self.predicted = self.predict(self.choice, mask).values
-        repaired = np.where(mask, X, self.predicted)
-        self.graph_.reference, self.graph_.metric = repaired[~self.wrong_rows], self.choice.setting.metric
+            choice = self.choose(mask, pattern=~mask)
+        P, fitted = self.predict(choice, mask)
+        self.best, self.choice, self.predicted = best, choice, P.values
+        clean = np.where(mask, X, P.values)[~best.wrong_rows]
+        s, W2 = choice.setting, self.feature_graphs[choice.setting.feature_graph]
+        if "graph" in fitted:
+            fitted["graph"] = ReferencePredictor(
+                clean, s.metric, W2, s.gamma1, s.gamma2, self.folds, s.loss, s.delta, self._jobs(X)
+            )
+        self.model = CellModel(
+            self.units, self.W2, np.array(list(choice.weights.values())), mixture=best.mixture, repeats=best.repeats,
+            scattered=best.scattered, damage=best.damage, **{name: fitted.get(name) for name in PREDICTORS},
+        )  # fmt: skip
         return self
 
-    def _candidates(self) -> list[list[Repeat | Occluder]]:
+    def _jobs(self, X: Array) -> int | None:
+        return 1 if X.size < SMALL else self.n_jobs
+
+    def _candidates(self) -> list[list[Overwriter]]:
         """Return values that may have overwritten cells, in groups that stand or fall together."""
         found = find_repeats(self.given, self.observed, self.W2)
         # Scattered values stand together: leaving out only the dark half of salt and pepper makes means worse.
-        groups: list[list[Repeat | Occluder]] = [[one for one in found if one.kind == "scattered"]]
-        patches: dict[float, Repeat | Occluder] = {one.value: one for one in found if one.kind == "patch"}
-        scattered = {one.value for one in groups[0]}
+        scattered: list[Overwriter] = [one for one in found if one.kind == "scattered"]
+        patches: dict[float, Overwriter] = {one.value: one for one in found if one.kind == "patch"}
         if self.shape is not None:
+            known = {one.value for one in scattered}
             for value in common_values(self.given, self.observed):
-                if value in scattered:
+                if value in known:
                     continue
                 if (covering := find_occluder(self.given, self.observed, value, self.shape)) is not None:
                     patches[value] = covering
-        return [*filter(None, groups), *([one] for one in patches.values())]
+        return [*filter(None, [scattered]), *([one] for one in patches.values())]
 
-    def _accepted_repeats(self) -> list[Repeat | Occluder]:
-        """Return the overwriting values that the judge believes in; their cells are flagged."""
-        accepted: list[Repeat | Occluder] = []
+    def _accepted_repeats(self) -> tuple[list[Overwriter], Array]:
+        """Return the overwriting values that the judge believes in, and their cells."""
+        accepted: list[Overwriter] = []
+        flagged = np.zeros(self.X.shape, bool)
         self.unresolved = False
         for group, post, verdict in judged_groups(self._candidates(), self.given, self.observed, self.W2, self.judge):
             for one in group:
-                self._note("value %.6g: %s, rate %.3f, held-out error %+.1f %% (%.1f sigma)", one.value, one.kind,
-                           one.rate, 100 * verdict.change, verdict.sigmas)  # fmt: skip
-            if verdict.agrees:
+                self.tell(f"value {one.value:.6g}: {one.kind}, rate {one.rate:.3f}, held-out error "
+                          f"{100 * verdict.change:+.1f} % ({verdict.sigmas:.1f} sigma)")  # fmt: skip
+            if verdict.favours_flags():
                 accepted += group
-                self.flagged |= post > 0.5
-                self.post = np.maximum(self.post, post)
+                flagged |= post > 0.5
             elif group[0].kind == "scattered":
                 self.unresolved = True
-        return accepted
+        return accepted, flagged
 
-    def _judge_cells(self, P: Prediction) -> None:
-        """Give every cell its probability, and keep the flags if the judge agrees."""
+    def look(self, choice: Choice, mask: Array, repeats: list[Overwriter], runs: list[Run]) -> Round:
+        """Predict all cells from the masked ones, and give every cell its probability, if the judge agrees."""
         X, observed = self.X, self.observed
+        P = self.predict(choice, mask)[0]
         predicted = self.units.restore(P.values)
-        unit = self.cap / CAP * float(np.median(self.units.scale))
-        for number, old in enumerate(self.repeats):
-            if isinstance(old, Occluder):
-                self.repeats[number] = old.learnt(self.given, observed, predicted, unit)
-                continue
-            again = find_repeats(
-                self.given, observed, self.W2, predicted=predicted, scale=unit, values=[old.value], kind=old.kind
-            )
-            self.repeats[number] = again[0] if again else old
-        from_repeats, repeated = self._from_repeats(self.given, observed, P.values)
+        repeats = [self._learnt(one, predicted) for one in repeats]
+        by_value, repeated = overwritten_cells(repeats, self.W2, self.given, observed, predicted)
         R = X - P.values
-        stuck = drifting(self.runs, R, observed)
-        if stuck:
-            self._note("%d runs of one value in a column are stuck, the longest %d rows", len(stuck),
-                       max(len(run.rows) for run in stuck))  # fmt: skip
-        self.runs, repeated = stuck, repeated | in_runs(stuck, X.shape)
-        from_repeats = np.maximum(from_repeats, in_runs(stuck, X.shape))
-        self.mixture = fit_mixture(R, P.spread, observed & ~repeated, self.span)
-        scattered = np.where(observed & ~repeated, self.mixture.posterior(R, P.spread), 0)
-        base = observed & ~(from_repeats > 0.5)
-        if (scattered > 0.5).sum() > MOST_SCATTERED * observed.sum():
-            scattered = np.zeros_like(scattered)
-        self.damage = np.ones((2, X.shape[1]), np.float32)
-        verdict = self._verdict(scattered, base)
-        self.suspects = scattered > 0.5
-        if not verdict.keep and not verdict.even:
+        if runs := drifting(runs, R, observed):
+            longest = max(len(run.rows) for run in runs)
+            self.tell(f"{len(runs)} runs of one value in a column are stuck, the longest {longest} rows")
+        stuck = in_runs(runs, X.shape)
+        by_value, repeated = np.maximum(by_value, stuck), repeated | stuck
+        mixture = fit_mixture(R, P.spread, observed & ~repeated, self.span)
+        post = np.where(observed & ~repeated, mixture.posterior(R, P.spread), 0)
+        base = observed & ~(by_value > 0.5)
+        if (post > 0.5).sum() > MOST_SCATTERED * observed.sum():
+            post = np.zeros_like(post)
+        deviating, damage = post > 0.5, np.ones((2, X.shape[1]), np.float32)
+        verdict, even, wrong = self._ask(post, base, observed)
+        if not wrong and not even:
             # Some columns have natural extremes on top of the damage: only as many flags as all columns have.
-            sides = [damage_share(self.suspects & (R < 0 if low else R > 0), observed) for low in (True, False)]
-            self.damage = np.array(sides, np.float32)
-            fewer = scattered * np.where(R < 0, *self.damage)
+            sides = [damage_share(deviating & (R < 0 if low else R > 0), observed) for low in (True, False)]
+            damage = np.array(sides, np.float32)
+            fewer = post * np.where(R < 0, *damage)
             if (fewer > 0.5).any():
-                verdict, scattered = self._verdict(fewer, base), fewer
-        self.scattered, self.verdict = verdict.keep, verdict
-        self.post = np.maximum(from_repeats, scattered) if self.scattered else from_repeats
-        self._flag()
+                post = fewer
+                verdict, _, wrong = self._ask(post, base, observed & (damage.max(axis=0) > 0.5))
+        post = np.maximum(by_value, post) if wrong else by_value
+        return Round(
+            choice, post, row_probability(post, observed) > 0.5, verdict.change if wrong else 0.0, deviating, repeats,
+            runs, mixture, wrong, damage,
+        )  # fmt: skip
 
-    def _held_out(self) -> float:
-        """Return the change of the held-out error that the flags of the round just done have brought."""
-        return self.verdict.change if self.scattered else 0.0
+    def _learnt(self, old: Overwriter, predicted: Array) -> Overwriter:
+        """Return an overwriting value with what the predictions tell of its cells."""
+        unit = self.cap / CAP * float(np.median(self.units.scale))
+        if isinstance(old, Occluder):
+            return old.learnt(self.given, self.observed, predicted, unit)
+        again = find_repeats(
+            self.given, self.observed, self.W2, predicted=predicted, scale=unit, values=[old.value], kind=old.kind
+        )
+        return again[0] if again else old
 
-    def _verdict(self, scattered: Array, base: Array) -> Verdict:
-        """Ask the judge about the cells that deviate."""
-        verdict = self.judge.compare(base, base & ~(scattered > 0.5))
-        verdict.doubt = cells_in_doubt(scattered)
-        among = self.observed & (self.damage.max(axis=0) > 0.5)
+    def _ask(self, post: Array, base: Array, among: Array) -> tuple[Verdict, bool, bool]:
+        """Return the verdict on the cells that deviate, whether they strike evenly, and whether they are wrong."""
+        flags = post > 0.5
+        verdict, doubt = self.judge.compare(base, base & ~flags), cells_in_doubt(post)
         # Where a value overwrote cells evenly and yet nothing is predicted better without it, the cells say little of
         # each other: what deviates from such predictions is a natural tail until it stands apart.
-        verdict.even = is_even((scattered > 0.5) & among, among) and not self.unresolved
-        verdict.one_value = self.one_value
-        self._note("%.2f %% of the cells deviate, held-out error %+.1f %% (%.1f sigma), %.1f in doubt, %s: %s",
-                   100 * float((scattered > 0.5).mean()), 100 * verdict.change, verdict.sigmas, verdict.doubt,
-                   "even" if verdict.even else "uneven", "wrong" if verdict.keep else "natural")  # fmt: skip
-        return verdict
-
-    def _from_repeats(self, given: Array, observed: Array, P: Array) -> tuple[Array, Array]:
-        """Return the probability of each cell by the overwriting values, and where any of these stands."""
-        post, repeated = np.zeros(given.shape, np.float32), np.zeros(given.shape, bool)
-        predicted = self.units.restore(P)
-        for one in self.repeats:
-            repeated |= (given == one.value) & observed
-            post = np.maximum(post, one.posterior(given, observed, self.W2, predicted))
-        return post, repeated
-
-    def _flag(self) -> None:
-        self.wrong_rows = row_probability(self.post, self.observed) > 0.5
-        self.flagged = (self.post > 0.5) & ~self.wrong_rows[:, None]
-
-    def posterior(self, X: Array, given: Array, observed: Array, P: Prediction) -> Array:
-        """Return the probability that cells of these rows are wrong, by what was learnt."""
-        post, repeated = self._from_repeats(given, observed, P.values)
-        if self.scattered:
-            R = X - P.values
-            cells = self.mixture.posterior(R, P.spread) * np.where(R < 0, *self.damage)
-            post = np.maximum(post, np.where(observed & ~repeated, cells, 0))
-        return post
-
-    def _note(self, message: str, *values) -> None:
-        self.notes.append(message % values)
-        if self.tell is not None:
-            self.tell(self.notes[-1])
+        even = is_even(flags & among, among) and not self.unresolved
+        # Where the data are mostly one value, everything else stands apart.
+        apart = not self.one_value and -verdict.change > LEAST_GAIN_PER_DOUBT * doubt
+        wrong = verdict.favours_flags(LEAST_SIGMAS) and (even or apart)
+        self.tell(f"{100 * flags.mean():.2f} % of the cells deviate, held-out error {100 * verdict.change:+.1f} % "
+                  f"({verdict.sigmas:.1f} sigma), {doubt:.1f} in doubt, {'even' if even else 'uneven'}: "
+                  f"{'wrong' if wrong else 'natural'}")  # fmt: skip
+        return verdict, even, wrong
 
     def _in_patches(self, missing: Array) -> bool:
         """Say whether missing cells lie side by side in the feature graph, so that scattered hold-outs mislead."""
@@ -287,52 +307,44 @@ class CellRounds:
             hidden[(mask & ~hidden).sum(1) < LEAST_LEFT * mask.sum(1)] = False
             hidden[:, ~(mask & ~hidden).any(0)] = False
         shown = mask & ~hidden
-        near = folded_neighbors(X, shown, self.folds, n_neighbors=10, n_jobs=self.n_jobs)
-        search = HeldoutSearch(X, shown, hidden, self.folds, near, self.feature_graphs, self.cap, n_jobs=self.n_jobs)
-        if last is not None:
-            search.start = last.setting
+        near = folded_neighbors(X, shown, self.folds, n_neighbors=10, n_jobs=self._jobs(X))
+        search = HeldoutSearch(X, shown, hidden, self.folds, near, self.feature_graphs, self.cap,
+                               start=last.setting if last else None, n_jobs=self._jobs(X))  # fmt: skip
         setting, at_graph = search.run()
+        self.results.extend(search.results)
         some = np.sort(self.rng.permutation(len(X))[:RANK_ROWS])
         among = np.zeros(len(X), bool)
         among[some] = True
         truth = X[some][hidden[some]]
         rank, at_low = choose_rank(X[some], shown[some], hidden[some], self.cap, around=last.rank if last else None)
-        said = {"graph": at_graph[np.broadcast_to(among[:, None], X.shape)[hidden]], "low rank": at_low}
+        said = {"graph": at_graph[np.broadcast_to(among[:, None], X.shape)[hidden]], "low_rank": at_low}
         if 1 < X.shape[1] <= MOST_COLUMNS:
             said["columns"] = ColumnPredictor().fit(X, shown).values[some][hidden[some]]
-        weights, error = stack_weights(list(said.values()), truth, self.cap)
-        errors = {name: float(capped_errors(values, truth, self.cap).mean()) for name, values in said.items()}
-        self._note("%s, rank %d, weights %s, errors %s", setting, rank, np.round(weights, 2),
-                   {name: float(f"{value:.3g}") for name, value in errors.items()})  # fmt: skip
-        self.results.extend(search.results)
-        return Choice(setting, rank, weights, {**errors, "stack": error})
+        weights, _ = stack_weights(list(said.values()), truth, self.cap)
+        errors = {name: float(f"{capped_errors(P, truth, self.cap).mean():.3g}") for name, P in said.items()}
+        self.tell(f"{setting}, rank {rank}, weights {np.round(weights, 2)}, errors {errors}")
+        return Choice(setting, rank, {name: w for name, w in zip(said, weights, strict=True) if w > 0})
 
-    def predict(self, choice: Choice, mask: Array) -> Prediction:
-        """Predict all cells from the masked ones with what was chosen."""
-        X, s = self.X, choice.setting
-        near = folded_neighbors(X, mask, self.folds, n_neighbors=N_NEIGHBORS, metrics=(s.metric,), n_jobs=self.n_jobs)
-        graphs = [neighbor_weights(one, n_neighbors=N_NEIGHBORS) for one in near[s.metric]]
-        W2 = self.feature_graphs[s.feature_graph]
-        self.graph_ = GraphPredictor(
-            graphs, W2, s.gamma1, s.gamma2, self.folds, loss=s.loss, delta=s.delta, n_jobs=self.n_jobs
-        )
-        said = [self.graph_.fit(X, mask)]
-        self.low_rank_ = LowRankPredictor(choice.rank)
-        self.columns_ = ColumnPredictor()
-        none = Prediction(np.zeros_like(X), np.zeros_like(X))
-        others: tuple[Predictor, ...] = (self.low_rank_, self.columns_)
-        for predictor, weight in zip(others, choice.weights[1:], strict=False):
-            said.append(predictor.fit(X, mask) if weight > 0 else none)
-        return mixed(said, choice.weights)
+    def predict(self, choice: Choice, mask: Array) -> tuple[Prediction, dict[str, Any]]:
+        """Predict all cells from the masked ones with what was chosen; also return the predictors."""
+        said: list[Prediction] = []
+        fitted: dict[str, Any] = {}
+        for name in choice.weights:
+            if name == "graph":
+                fitted[name] = self.graph(choice.setting, self.X, mask)
+                said.append(fitted[name].predict(self.X, mask))
+            else:
+                fitted[name] = LowRankPredictor(choice.rank) if name == "low_rank" else ColumnPredictor()
+                said.append(fitted[name].fit(self.X, mask))
+        return mixed(said, np.array(list(choice.weights.values()))), fitted
 
-    def predict_rows(self, rows: Array, observed: Array, *, graph: Prediction | None = None) -> Prediction:
-        """Predict cells of other rows with the fitted predictors; ``graph`` replaces what the reference rows say."""
-        said = [self.graph_.predict(rows, observed) if graph is None else graph]
-        none = Prediction(np.zeros_like(rows), np.zeros_like(rows))
-        others: tuple[Predictor, ...] = (self.low_rank_, self.columns_)
-        for predictor, weight in zip(others, self.choice.weights[1:], strict=False):
-            said.append(predictor.predict(rows, observed) if weight > 0 else none)
-        return mixed(said, self.choice.weights)
+    def graph(self, setting: GraphSetting, X: Array, mask: Array) -> GraphPredictor:
+        """Return the graph predictor of a setting, its sample graph from the masked cells."""
+        graphs = sample_graphs(X, mask, self.folds, setting.metric, n_jobs=self._jobs(X))
+        return GraphPredictor(
+            graphs, self.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, self.folds,
+            loss=setting.loss, delta=setting.delta, n_jobs=self._jobs(X),
+        )  # fmt: skip
 
 
 def choose_rank(X: Array, shown: Array, hidden: Array, cap: float, *, around: int | None = None) -> tuple[int, Array]:
@@ -346,7 +358,7 @@ def choose_rank(X: Array, shown: Array, hidden: Array, cap: float, *, around: in
         if start is None and rank:
             mean = column_medians(X, shown)
             start = top_directions(np.where(shown, X - mean, 0).astype(X.dtype), shown, min(RANKS[-1], *X.shape))
-        P = LowRankPredictor(rank, n_iter=6, start=start).fit(X, shown).values[hidden]
+        P = LowRankPredictor(rank, n_iter=6).fit(X, shown, start=start).values[hidden]
         error = float(capped_errors(P, truth, cap).mean())
         if best is None or error < best[0]:
             best, worse = (error, rank, P), 0

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.cells.metric import Neighbors, neighbor_weights, prediction_errors
+from frpcag.cells.metric import N_NEIGHBORS, Neighbors, neighbor_weights, prediction_errors
 from frpcag.cells.predictors import GraphPredictor, capped_errors
 
 Array = np.ndarray
 
-N_NEIGHBORS = 5
 # Pairs of multiples of the scale-free gammas that start the search, and the factor between neighbours in it.
 STARTS = ((0.3, 0.3), (1.0, 0.1), (0.1, 1.0))
 FACTOR = 10**0.5

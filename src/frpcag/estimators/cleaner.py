@@ -10,17 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from frpcag.cells.feature_graphs import feature_candidates, find_shape
-from frpcag.cells.low_rank import column_medians
-from frpcag.cells.metric import folded_neighbors, neighbor_weights
-from frpcag.cells.mixture import row_probability
-from frpcag.cells.order import canonical_order
-from frpcag.cells.predictors import GraphPredictor
-from frpcag.cells.rounds import CellRounds
-from frpcag.cells.rules import CellRules
-from frpcag.cells.search import N_NEIGHBORS
-from frpcag.cells.stuck import drifting, find_runs, in_runs
-from frpcag.cells.units import find_units
+from frpcag.cells import CHUNK, CellRules, column_medians, find_wrong_cells, row_keys, row_probability
 from frpcag.data.preprocess import validate_matrix
 from frpcag.engines.base import UnitsWarning, map_chunks, rows_on_client
 from frpcag.engines.memory import needed_bytes
@@ -33,20 +23,13 @@ from frpcag.runtime.arrays import is_dask
 from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.stages import StageReport
-from frpcag.runtime.threads import single_threaded_blas
 from frpcag.runtime.warn import muted
 from frpcag.saving import SavedModel
 
 Array = np.ndarray
 
-# Rows on which everything is chosen; more rows are then judged by what was chosen.
-MOST_ROWS = 2000
-# Below this, and from one column, there is nothing to learn; missing cells get the median of their column.
-LEAST_ROWS, LEAST_CELLS = 10, 60
 # Rows of a Dask array that are fitted.
 CLIENT_ROWS = 10_000
-# New rows at a time.
-CHUNK = 1024
 # What cleaning holds of each cell beside the fit that follows: data, units, predictions, probabilities, flags.
 _BYTES_PER_CELL = 60
 
@@ -165,39 +148,28 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         X = self._validate(X, reset=True)
         model = FRPCAG(random_state=0, verbose=self.verbose) if self.estimator is None else clone(self.estimator)
         seed = int(check_random_state(0 if self.random_state is None else self.random_state).randint(2**31))
-        # The table in an order of its own, each row once: neither places nor copies are evidence.
-        first, kind = _distinct(X)
-        rows, columns = canonical_order(X[first])
-        table, order = X[first[rows]], np.argsort(rows)
-        seen = ~np.isnan(table)
-        shape = self._told_shape(X.shape[1])
+        first, kind = _distinct(X)  # copies are no evidence
         with StageReport(self.verbose) as shown:
             clock = Clock(shown.lap)
-            if shape is None and len(table) >= LEAST_ROWS:
-                shape = find_shape(find_units(table, seen, one_level=False).apply(table), seen)
-            if shape is not None:
-                columns = np.arange(X.shape[1])
-            table, seen = (np.ascontiguousarray(A[:, columns]) for A in (table, seen))
-            units = find_units(table, seen, one_level=shape is not None)
-            clock.lap("units")
-            tell = self._tell or shown.note
-            rounds, post, predicted, wrong = self._find(table, seen, units, order, shape, seed, tell)
+            found = find_wrong_cells(
+                X[first], shape=self._told_shape(X.shape[1]), seed=seed, n_jobs=self.n_jobs,
+                tell=self._tell or shown.note,
+            )  # fmt: skip
             clock.lap("judge")
-        back = np.ix_(order[kind], np.argsort(columns))
-        post, predicted, wrong, observed = post[back], predicted[back], wrong[order[kind]], ~np.isnan(X)
-        flagged = (post > 0.5) & ~wrong[:, None]
+        post, predicted, observed = found.post[kind], found.predicted[kind], ~np.isnan(X)
+        flagged = (post > 0.5) & ~found.wrong_rows[kind][:, None]
         self.cleaned_: Array = _repaired(X, observed, flagged, post, predicted)
         self.outlier_probability_, self.outliers_ = post.astype(X.dtype), flagged
         self.row_outlier_probability_ = row_probability(post, observed)
         self.predicted_ = predicted.astype(X.dtype)
         self.deviation_ = X - self.predicted_
-        self.feature_shape_ = shape
-        self.scale_ = units.scale.copy() if shape is not None else _spreads(self.cleaned_)
+        self.feature_shape_ = found.shape
+        self.scale_ = found.units.scale.copy() if found.shape is not None else _spreads(self.cleaned_)
         medians = column_medians(np.where(observed, X, 0), observed)
-        self.rules_: CellRules = CellRules.of_fit(X, columns, units, rounds, medians)
-        results = [] if rounds is None else rounds.results
+        self.rules_: CellRules = CellRules(found.columns, found.model, medians, row_keys(X))
+        results = found.results
         self.cv_results_ = {key: _column([row[key] for row in results]) for key in (results[0] if results else ())}
-        self.notes_ = [] if rounds is None else list(rounds.notes)
+        self.notes_ = found.notes
         with muted(UnitsWarning):  # the cells were judged in units of their own
             self.estimator_: FRPCAG = fit_as_far_as_possible(model, self.cleaned_)
 
@@ -256,51 +228,6 @@ class RobustGraphCleaner(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
         post, predicted = self.rules_.judge(X, observed)
         wrong = row_probability(post, observed) > 0.5
         return _repaired(X, observed, (post > 0.5) & ~wrong[:, None], post, predicted)
-
-    def _find(self, X: Array, observed: Array, units, order: Array, shape, seed: int, tell: Callable[[str], object]):
-        """Return the rounds, and probability, prediction and wrong rows of the data."""
-        n = len(X)
-        if n < LEAST_ROWS or X.shape[1] < 2 or observed.sum() < LEAST_CELLS:
-            predicted = np.broadcast_to(column_medians(np.where(observed, X, 0), observed), X.shape)
-            return None, np.zeros(X.shape), predicted, np.zeros(n, bool)
-        Z = units.apply(X)
-        rng = np.random.Generator(np.random.SFC64([seed, 1]))
-        rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.permutation(n)[:MOST_ROWS])
-        graphs = feature_candidates(Z[rows], observed[rows], shape=shape, n_jobs=self.n_jobs)
-        given = np.where(observed, X, 0)
-        came = np.argsort(np.argsort(order)[rows])
-        rounds = CellRounds(
-            Z[rows], observed[rows], graphs, given[rows], units, came, shape, seed=seed, n_jobs=self.n_jobs, tell=tell
-        )
-        with single_threaded_blas():  # many small products: threads would wait for each other
-            rounds.run()
-        if n <= MOST_ROWS:
-            return rounds, rounds.post, units.restore(rounds.predicted), rounds.wrong_rows
-        post, predicted = self._judge_all(rounds, X, Z, given, observed, units, order)
-        return rounds, post, predicted, row_probability(post, observed) > 0.5
-
-    def _judge_all(self, rounds: CellRounds, X: Array, Z: Array, given: Array, observed: Array, units, order: Array):
-        """Judge more rows than the choices were made on: once against the chosen rows, once among all of them."""
-        flagged = np.zeros(X.shape, bool)
-        for start in range(0, len(X), CHUNK):
-            rows = slice(start, start + CHUNK)
-            P = rounds.predict_rows(Z[rows], observed[rows])
-            flagged[rows] = rounds.posterior(Z[rows], given[rows], observed[rows], P) > 0.5
-        mask = observed & ~flagged
-        setting = rounds.choice.setting
-        near = folded_neighbors(
-            Z, mask, rounds.folds, n_neighbors=N_NEIGHBORS, metrics=(setting.metric,), n_jobs=self.n_jobs
-        )
-        W1 = [neighbor_weights(one, n_neighbors=N_NEIGHBORS) for one in near[setting.metric]]
-        graph = GraphPredictor(
-            W1, rounds.feature_graphs[setting.feature_graph], setting.gamma1, setting.gamma2, rounds.folds,
-            loss=setting.loss, delta=setting.delta, n_jobs=self.n_jobs,
-        )  # fmt: skip
-        runs = find_runs(given, observed, order) if rounds.runs else []
-        mask &= ~in_runs(runs, X.shape)
-        P = rounds.predict_rows(Z, mask, graph=graph.fit(Z, mask))
-        stuck = in_runs(drifting(runs, Z - P.values, observed), X.shape)
-        return np.maximum(rounds.posterior(Z, given, observed, P), stuck), units.restore(P.values)
 
     def _told_shape(self, p: int) -> tuple[int, int] | None:
         shape = getattr(self.estimator, "feature_shape", None)

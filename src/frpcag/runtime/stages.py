@@ -17,7 +17,6 @@ _WORDS = {
     "factorize": "factors",
     "prepare": "search of the sample prepared",
     "carry": "rows carried over",
-    "units": "units of the columns",
     "judge": "wrong cells",
 }
 _NEXT = {

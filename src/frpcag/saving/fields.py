@@ -67,53 +67,37 @@ _CELLS = "frpcag.cells"
 _METRIC = f"word {' '.join(ELIGIBLE)}"
 PARTS = {
     "CellRules": Part(
-        f"{_CELLS}.rules",
-        {
-            "columns": "i p <p", "units": "part Units", "medians": "f p", "keys": "bytes nz",
-            "rounds": "part CellRounds none",
-        },
+        f"{_CELLS}.model",
+        {"columns": "i p <p", "medians": "f p", "keys": "bytes nz", "model": "part CellModel none"},
     ),
-    "CellRounds": Part(
-        f"{_CELLS}.rounds",
+    "CellModel": Part(
+        f"{_CELLS}.model",
         {
-            "units": "part Units", "graph_": "part GraphPredictor", "low_rank_": "part LowRankPredictor",
-            "columns_": "part ColumnPredictor", "choice": "part Choice", "mixture": "part Mixture",
-            "repeats": "parts Repeat Occluder", "scattered": "bool", "damage": "f dp >=0", "W2": "weights p",
-            "n_jobs": "int none",
+            "units": "part Units", "W2": "weights p", "weights": "f w >=0", "graph": "part ReferencePredictor none",
+            "low_rank": "part LowRankPredictor none", "columns": "part ColumnPredictor none",
+            "mixture": "part Mixture", "repeats": "parts Repeat Occluder", "scattered": "bool", "damage": "f dp >=0",
         },
     ),
     "Units": Part(
         f"{_CELLS}.units",
         {"center": "f p", "scale": "f p", "low": "f p", "high": "f p", "far": "number >=0", "mixed": "bool"},
     ),
-    "GraphPredictor": Part(
+    "ReferencePredictor": Part(
         f"{_CELLS}.predictors",
         {
-            "W1": "empty", "W2": "weights p", "gamma1": "number >=0", "gamma2": "number >=0", "folds": "columns p",
-            "loss": "word l1 l2 huber", "delta": "number >0", "max_iter": "int", "tol": "number >=0",
-            "n_jobs": "int none", "reference": "f rp", "metric": _METRIC, "n_neighbors": "int",
+            "reference": "f rp", "metric": _METRIC, "W2": "weights p", "gamma1": "number >=0", "gamma2": "number >=0",
+            "folds": "columns p", "loss": "word l1 l2 huber", "delta": "number >0", "n_jobs": "int none",
         },
     ),
     "LowRankPredictor": Part(
         f"{_CELLS}.low_rank",
         {
-            "rank": "int", "n_iter": "int", "robust": "bool", "start": "empty", "mean_": "f p?", "B_": "f pb?",
-            "scale_": "number ?", "size_": "number ?", "floor_": "number ?",
+            "rank": "int", "n_iter": "int", "robust": "bool", "mean_": "f p", "B_": "f pb", "scale_": "number",
+            "size_": "number ?",
         },
     ),
     "ColumnPredictor": Part(
-        f"{_CELLS}.columns", {"robust": "bool", "center_": "f p?", "scale_": "f p? >0", "C_": "f pp?"}
-    ),
-    "Choice": Part(
-        f"{_CELLS}.rounds",
-        {"setting": "part GraphSetting", "rank": "int", "weights": "f w >=0", "errors": "dict"},
-    ),
-    "GraphSetting": Part(
-        f"{_CELLS}.search",
-        {
-            "metric": _METRIC, "feature_graph": "str", "gamma1": "number >=0",
-            "gamma2": "number >=0", "loss": "word l1 l2 huber", "delta": "number >0",
-        },
+        f"{_CELLS}.columns", {"robust": "bool", "center_": "f p", "scale_": "f p >0", "C_": "f pp"}
     ),
     "Mixture": Part(
         f"{_CELLS}.mixture",
@@ -314,13 +298,8 @@ def _frame(name: str, value: Any, more: list[str], sizes: Sizes) -> None:
     sizes.update(zip("hwk", value, strict=False))
 
 
-def _empty(name: str, value: Any, more: list[str], sizes: Sizes) -> None:
-    none = value is None or (isinstance(value, list) and all(item is None for item in value))
-    _require(none, name, "is not empty")
-
-
 _CHECKS = {
     "number": _number, "int": _int, "table": _table, "names": _names, "texts": _texts, "word": _word,
     "graph": _graph, "weights": _weights, "model": _model, "part": _part, "parts": _parts, "columns": _columns,
-    "sides": _sides, "frame": _frame, "empty": _empty,
+    "sides": _sides, "frame": _frame,
 }  # fmt: skip
