@@ -255,6 +255,6 @@ def stack_weights(predictions: Sequence[Array], truth: Array, cap: float) -> tup
 def mixed(predictions: Sequence[Prediction], weights: Array) -> Prediction:
     """Return the weighted prediction; its spread adds how far the predictors disagree."""
     used = list(zip(weights, predictions, strict=True))
-    values: Array = sum(w * P.values for w, P in used)  # type: ignore[assignment]
-    spread: Array = sum(w * (P.spread + np.abs(P.values - values)) for w, P in used)  # type: ignore[assignment]
+    values: Array = sum(w * P.values for w, P in used)
+    spread: Array = sum(w * (P.spread + np.abs(P.values - values)) for w, P in used)
     return Prediction(values, spread)

@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from frpcag.cells import FACTOR, canonical_order, walk
-from frpcag.cells.search import FACTOR, walk
 from frpcag.engines.base import UnitsWarning, in_blocks, refuse_dask, rows_on_client
 from frpcag.engines.host import HostEngine
 from frpcag.estimators.decomposition import FRPCAG
