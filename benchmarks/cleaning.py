@@ -27,7 +27,10 @@ from sklearn.impute import KNNImputer
 
 from frpcag import RobustGraphCleaner
 from frpcag.baselines import RPCA
+from frpcag.cells import table
 from frpcag.cells.evenness import LEAST_FLAGS, LEAST_SHARE, MOST_BY_ROW, variation
+from frpcag.cells.guard import cells_in_doubt
+from frpcag.cells.rounds import CellRounds
 
 Array = np.ndarray
 
@@ -41,13 +44,26 @@ QUICK_SAMPLES = 300
 SEED = 1
 
 
-class Watched(RobustGraphCleaner):
-    """A cleaner that keeps its rounds, for what the guard saw in them."""
+class Watched(CellRounds):
+    """Rounds that keep what the guard said of the best one."""
 
-    def _find(self, *given):
-        found = super()._find(*given)
-        self.watched_ = found[0]
-        return found
+    last: Watched
+
+    def run(self) -> CellRounds:
+        Watched.last, self.said = self, []
+        return super().run()
+
+    def look(self, *given):
+        self.said.append((super().look(*given), self.asked))
+        return self.said[-1][0]
+
+    def _ask(self, post, base, among):
+        verdict, even, wrong = super()._ask(post, base, among)
+        self.asked = {"gain": -verdict.change, "doubt": cells_in_doubt(post), "kept": wrong, "even": even}
+        return verdict, even, wrong
+
+
+table.CellRounds = Watched  # type: ignore[misc]
 
 
 def load(name: str, *, most: int) -> tuple[Array, tuple[int, int] | None]:
@@ -113,19 +129,17 @@ def measure(method: str, X: Array, truth: Array, hit: Array) -> dict:
     """Return error and seconds of one method and, for ours, precision, recall and what the guard saw."""
     start = perf_counter()
     if method == "ours":
-        cleaner = Watched(random_state=0).fit(X)
+        cleaner = RobustGraphCleaner(random_state=0).fit(X)
         seconds, flags = perf_counter() - start, cleaner.outliers_
-        rounds = cleaner.watched_
-        suspects = rounds.suspects
+        rounds = Watched.last
+        guard = next(said for found, said in rounds.said if found is rounds.best)
+        suspects = rounds.best.deviating[np.ix_(rounds.order, np.argsort(cleaner.rules_.columns))]
         return {
             "error": error(cleaner.cleaned_, truth),
             "seconds": seconds,
             "precision": float((flags & hit).sum() / max(flags.sum(), 1)),
             "recall": float((flags & hit).sum() / max(hit.sum(), 1)),
-            "gain": -rounds.verdict.change,
-            "doubt": rounds.verdict.doubt,
-            "kept": rounds.scattered,
-            "even": rounds.verdict.even,
+            **guard,
             "by_column": _variation(suspects, axis=0),
             "by_row": _variation(suspects, axis=1),
             "suspects": int(suspects.sum()),
