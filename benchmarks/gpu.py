@@ -25,7 +25,7 @@ from frpcag.backends.torch.backend import TensorProblem, TorchBackend
 from frpcag.engines.torch import fit_bytes, tensor_gamma
 from frpcag.graphs.index import Index
 from frpcag.problem import Certificate, Problem
-from frpcag.solvers.step_size import lipschitz
+from frpcag.solvers.fista import lipschitz
 
 # Shahid et al. 2016: seconds of one core for the two graphs (strategy 2, FLANN) and the solver.
 PAPER = {"mnist 25000 x 784": [40.7, 22.2, 58.6], "census 2.5 million x 68": [540, 42, 3900]}

@@ -20,7 +20,7 @@ from frpcag import Problem, build_graph
 from frpcag.backends import select_backend
 from frpcag.engines.gammas import scale_free_gamma
 from frpcag.runtime.threads import count_threads
-from frpcag.solvers.step_size import lipschitz
+from frpcag.solvers.fista import lipschitz
 
 
 def matrices(name: str) -> np.ndarray:

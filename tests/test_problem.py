@@ -20,7 +20,7 @@ from frpcag.problem import (
     smooth_part,
     solution_box,
 )
-from frpcag.solvers.step_size import lipschitz
+from frpcag.solvers.fista import lipschitz
 from support.oracles import random_laplacian, random_optimum, random_problem
 from support.strategies import problems
 

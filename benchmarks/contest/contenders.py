@@ -25,7 +25,7 @@ from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.imputer import RobustGraphImputer
 from frpcag.problem import Problem, certificate, gradient, smooth_part
 from frpcag.solvers import solve
-from frpcag.solvers.step_size import lipschitz
+from frpcag.solvers.fista import lipschitz
 
 Array = np.ndarray
 

@@ -15,7 +15,7 @@ from frpcag.backends import BACKENDS, select_backend
 from frpcag.losses import LOSSES
 from frpcag.problem import Problem
 from frpcag.solvers import solve
-from frpcag.solvers.step_size import lipschitz
+from frpcag.solvers.fista import lipschitz
 from support.oracles import random_laplacian, random_problem, tolerance
 from support.strategies import problems
 

@@ -10,7 +10,7 @@ from frpcag.backends import select_backend
 from frpcag.backends.base import power_of_two
 from frpcag.problem import Problem, gradient
 from frpcag.solvers import solve
-from frpcag.solvers.step_size import lipschitz
+from frpcag.solvers.fista import lipschitz
 from support.oracles import random_laplacian, random_problem, tolerance
 
 pytest.importorskip("torch", reason="PyTorch is not installed")

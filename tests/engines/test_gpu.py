@@ -10,7 +10,7 @@ from frpcag import FRPCAG, build_graph  # noqa: E402
 from frpcag.backends import select_backend  # noqa: E402
 from frpcag.engines.gammas import scale_free_gamma  # noqa: E402
 from frpcag.problem import Problem, certificate  # noqa: E402
-from frpcag.solvers.step_size import lipschitz  # noqa: E402
+from frpcag.solvers.fista import lipschitz  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,

@@ -135,7 +135,7 @@ def test_change_stop_is_the_rule_of_algorithm_one():
     solution = solve(problem, stop="change", tol=1e-6, backend="numpy", restart=False, step="paper")
     # Algorithm 1 again, in the words of the paper.
     from frpcag.problem import prox
-    from frpcag.solvers.step_size import lipschitz
+    from frpcag.solvers.fista import lipschitz
 
     lam, U, Y, t = 1 / lipschitz(problem, bound="paper"), problem.X, problem.X, 1.0
     for j in range(1, 500):  # noqa: B007

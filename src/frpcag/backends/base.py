@@ -72,7 +72,7 @@ class Backend:
     ) -> tuple[StepScalars, float] | None:
         """Do several steps where a look at the scalars is dear; None where the solver is to do them one by one.
 
-        Momentum and restarts follow `frpcag.solvers.momentum`, beside the arrays. ``rough`` says that certificates will
+        Momentum and restarts follow `frpcag.solvers.fista`, beside the arrays. ``rough`` says that certificates will
         look at the iterates, so that steps far from the optimum may round. Returns the scalars of the last step and the
         momentum's ``t``.
         """

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.linalg.units import NOTHING, Moves, Terms, Units, frame_rows, levels_of, restore_rows, row_blocks
+from frpcag.backends.units import NOTHING, Moves, Terms, Units, frame_rows, levels_of, restore_rows
 from frpcag.problem import Array
-from frpcag.runtime.arrays import is_tensor, library_of
+from frpcag.runtime.arrays import is_tensor, library_of, row_blocks
 
 # Entries looked at; at least so many rows.
 _SAMPLE = 200_000

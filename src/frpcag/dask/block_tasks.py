@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.backends.units import NOTHING, Terms, Units, frame_rows, restore_rows
 from frpcag.dask.row_blocks import LocalGraph
 from frpcag.dask.tasks import Maximum, split_rows
 from frpcag.engines.gammas import column_sums, csr_product, pull_at, spread_sums
 from frpcag.linalg.factorize import gram_sum
-from frpcag.linalg.units import NOTHING, Terms, Units, frame_rows, restore_rows, row_blocks
+from frpcag.runtime.arrays import row_blocks
 
 Array = np.ndarray
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from frpcag.backends.units import Moves, Terms
 from frpcag.dask import block_tasks
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.checkpoint import Checkpoint
@@ -41,7 +42,6 @@ from frpcag.engines.gammas import (
 from frpcag.graphs.checks import check_n_neighbors
 from frpcag.graphs.metric import check_metric
 from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
-from frpcag.linalg.units import Moves, Terms
 from frpcag.runtime.malloc import keep_freed_memory
 
 Array = np.ndarray

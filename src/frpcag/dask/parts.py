@@ -110,7 +110,7 @@ class Part:
     def advance(
         self, directory: Sequence[Any], n_steps: int, t: float, restart: bool, weight: float | None
     ) -> tuple[Array, float]:
-        """Do steps with the momentum given, or with that of `frpcag.solvers.momentum` from ``t`` on.
+        """Do steps with the momentum given, or with that of `frpcag.solvers.fista` from ``t`` on.
 
         Returns the sums of the last step over all parts, and ``t``.
         """

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from frpcag.backends.rows import sampling
+from frpcag.backends.units import Moves, Terms, Units, frame_rows, levels_of, restore_rows
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.row_blocks import LocalGraph
 from frpcag.dask.tasks import Maximum, tree_sum
-from frpcag.linalg.units import Moves, Terms, Units, frame_rows, levels_of, restore_rows
 from frpcag.problem import Array, widened
 
 

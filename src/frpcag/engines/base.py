@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frpcag.backends import select_backend
+from frpcag.backends.units import Moves, Units
 from frpcag.engines.devices import takes_gpu
 from frpcag.linalg.spreads import compare_spreads
-from frpcag.linalg.units import Moves, Units
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.warn import warn_user
 from frpcag.solvers.stopping import Solution
@@ -36,7 +36,7 @@ class Centred:
 
     @property
     def units(self) -> Units:
-        """The same for `frpcag.linalg.units`."""
+        """The same for `frpcag.backends.units`."""
         return Units(np.ones(self.Xc.shape[0]), self.center, self.scale)
 
 

@@ -12,7 +12,7 @@ from frpcag.engines.base import Centred, Factors
 from frpcag.engines.gammas import scale_free_gamma
 from frpcag.engines.memory import require_memory_for
 from frpcag.linalg.factorize import check_n_components, gram_svd
-from frpcag.linalg.units import row_blocks
+from frpcag.runtime.arrays import row_blocks
 from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray

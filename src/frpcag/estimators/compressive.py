@@ -23,8 +23,8 @@ from frpcag.estimators.kept import carry_bytes, check_compression, count_kept
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, whole_fit
 from frpcag.linalg.factorize import fix_signs
-from frpcag.linalg.units import row_blocks
 from frpcag.rows import RowModel, inverted
+from frpcag.runtime.arrays import row_blocks
 from frpcag.runtime.atomic import atomic_file
 from frpcag.runtime.clock import Clock
 from frpcag.runtime.memory import require_memory

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from frpcag.linalg.units import Moves, Units, graph_terms, levels_of
+from frpcag.backends.units import Moves, Units, graph_terms, levels_of
 from frpcag.losses import LOSSES
 from frpcag.problem import EPS, TINY, Array, Certificate, Problem
 

@@ -1,15 +1,18 @@
-"""FISTA with gradient restart: the loop of Shahid et al. 2016, Algorithm 1; no array arithmetic here."""
+"""FISTA with gradient restart, the loop of Shahid et al. 2016, Algorithm 1, its step size and its momentum."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 from frpcag.backends import Backend, StepScalars
+from frpcag.linalg.lanczos import largest_eigenvalue
 from frpcag.problem import Array, Problem
-from frpcag.solvers.momentum import Momentum
-from frpcag.solvers.step_size import lipschitz
 from frpcag.solvers.stopping import Solution, Stop
+
+BOUNDS = ("lanczos", "paper")
 
 
 def fista(
@@ -92,3 +95,55 @@ def _advance(
         yield 1, scalars
         momentum.update(scalars.restart)
         backend.keep(state, t=momentum.t, memory=stop.memory(scalars))
+
+
+def lipschitz(problem: Problem, *, bound: str = "lanczos") -> float:
+    """Return ``beta' = 2 gamma1 lmax(L1) + 2 gamma2 lmax(L2)``, a Lipschitz constant of the gradient.
+
+    ``bound="lanczos"`` takes the largest eigenvalues that the problem states, and estimates others from above by a few
+    Lanczos steps; ``bound="paper"`` takes 2, which holds for normalised Laplacians (Shahid et al. 2016, Sec. III).
+    """
+    terms = ((problem.gamma1, problem.L1, problem.lmax1), (problem.gamma2, problem.L2, problem.lmax2))
+    beta = 0.0
+    for gamma, L, lmax in terms:
+        if L is not None and gamma > 0:
+            if bound == "paper":
+                lmax = 2.0
+            beta += 2 * gamma * (largest_eigenvalue(L) if lmax is None else lmax)
+    return beta
+
+
+@dataclass
+class Momentum:
+    """The sequence ``t`` of FISTA (Shahid et al. 2016, Algorithm 1).
+
+    Parameters
+    ----------
+    t : float, default=1.0
+        Where the sequence stands.
+    restart : bool, default=True
+        Begin again at 1 when the momentum points uphill (O'Donoghue and Candes 2015). The paper does not.
+
+    Examples
+    --------
+    >>> momentum = Momentum()
+    >>> momentum.update(-1.0)
+    >>> round(momentum.weight, 3)
+    0.282
+    """
+
+    t: float = 1.0
+    restart: bool = True
+
+    @property
+    def weight(self) -> float:
+        """The share of the last move that the next step adds."""
+        return (self.t - 1) / self._next
+
+    def update(self, uphill: float) -> None:
+        """Move on by one step; ``uphill`` is ``<Y - U_next, U_next - U>`` of it."""
+        self.t = 1.0 if self.restart and uphill > 0 else self._next
+
+    @property
+    def _next(self) -> float:
+        return (1 + sqrt(1 + 4 * self.t * self.t)) / 2

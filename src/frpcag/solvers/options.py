@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frpcag.backends import Backend
-from frpcag.solvers.step_size import BOUNDS
+from frpcag.solvers.fista import BOUNDS
 from frpcag.solvers.stopping import STOPS, Progress
 
 

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frpcag.losses import LOSSES
+from frpcag.runtime.arrays import BLOCK_ENTRIES, row_blocks
 
 EPS = float(np.finfo(np.float64).eps)
-# Entries worked on at a time: their float64 copies stay in cache.
-BLOCK_ENTRIES = 1 << 16
 
 
 class Units(NamedTuple):
@@ -46,13 +45,6 @@ class Terms(NamedTuple):
 
 
 NOTHING = Moves(0.0, 0.0, 0.0, 0.0, 0.0)
-
-
-def row_blocks(shape: tuple[int, int], entries: int = BLOCK_ENTRIES) -> list[slice]:
-    """Return slices of rows with so many entries each."""
-    n, p = shape
-    step = max(1, entries // max(1, p))
-    return [slice(start, start + step) for start in range(0, n, step)]
 
 
 def frame_rows(X: Any, units: Units, xp: Any = np) -> Any:
