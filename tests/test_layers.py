@@ -28,7 +28,7 @@ ALLOWED = {
     "pipeline": {"data", "graphs", "problem", "engines", "solvers"},
     "insight": {"graphs", "problem"},
     "labels": {"data", "graphs", "linalg"},
-    "cells": {"graphs", "problem", "solvers", "linalg"},
+    "cells": {"graphs", "problem", "solvers", "linalg", "rows"},
     # FRPCAG.report opens the page of a fit; it imports the report when called, which reads the model's attributes only.
     "rows": {"data", "losses", "graphs", "backends", "engines", "linalg"},
     "estimators": {

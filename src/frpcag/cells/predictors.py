@@ -15,9 +15,9 @@ from frpcag.cells.metric import N_NEIGHBORS, Neighbors, fold_columns, robust_nei
 from frpcag.graphs import graph_from_weights
 from frpcag.linalg.lanczos import largest_eigenvalue
 from frpcag.problem import Problem
+from frpcag.rows import RowTerms, solve_linked
 from frpcag.runtime.warn import muted
 from frpcag.solvers import solve
-from frpcag.solvers.linked_rows import RowTerms, solve_linked
 
 Array = np.ndarray
 
