@@ -23,7 +23,7 @@ from frpcag import FRPCAG, build_graph
 from frpcag.backends import select_backend
 from frpcag.backends.torch.backend import TensorProblem, TorchBackend
 from frpcag.engines.torch import fit_bytes, tensor_gamma
-from frpcag.graphs.index import Index
+from frpcag.graphs import Index
 from frpcag.problem import Certificate, Problem
 from frpcag.solvers.fista import lipschitz
 

@@ -24,8 +24,7 @@ from reproduction.evaluate import clustering_error
 
 from cells import load
 from frpcag import FRPCAG, FRPCAGClustering, build_graph
-from frpcag.graphs.index import Index
-from frpcag.graphs.metric import ELIGIBLE, find_metric
+from frpcag.graphs import ELIGIBLE, Index, find_metric
 from frpcag.graphs.metric_choice import prediction_errors
 
 K = 10

@@ -23,7 +23,8 @@ from frpcag.dask.row_blocks import Cut, join_graphs, localize
 from frpcag.dask.row_chunks import as_row_chunks
 from frpcag.dask.sample_graph import given_graph, search_graph
 from frpcag.dask.tasks import Here, Layout, Maximum, add_up, exchange, split_rows, tree_sum
-from frpcag.graphs.metric import find_metric, mean_deviation
+from frpcag.graphs import find_metric
+from frpcag.graphs.metric import mean_deviation
 from support.oracles import random_laplacian, random_problem
 
 

@@ -120,8 +120,7 @@ def test_saving_prepares_nothing(tmp_path, monkeypatch):
 
 
 def test_lists_of_a_large_sample_find_what_brute_force_finds(monkeypatch):
-    from frpcag.graphs import index
-    from frpcag.graphs.metric import METRICS
+    from frpcag.graphs import METRICS, index
 
     rng = np.random.default_rng(0)
     X, rows = rng.normal(size=(1500, 8)), rng.normal(size=(300, 8))

@@ -14,8 +14,7 @@ from sklearn.feature_extraction.image import grid_to_graph
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from frpcag.graphs import GRAPHS, Graph, build_graph, graph_from_weights
-from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.graphs import GRAPHS, Graph, GraphOptions, build_graph, graph_from_weights, graph_of
 
 KINDS = sorted(GRAPHS)
 

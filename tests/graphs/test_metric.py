@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from frpcag import FRPCAG, build_graph
-from frpcag.graphs import metric_choice
+from frpcag.graphs import ELIGIBLE, METRICS, find_metric, metric_choice
 from frpcag.graphs.index import choose_search
-from frpcag.graphs.metric import CUT, ELIGIBLE, METRICS, find_metric, mean_deviation
+from frpcag.graphs.metric import CUT, mean_deviation
 from support.neighbors import approximate_neighbors, exact_neighbors, query_neighbors
 
 every_metric = pytest.mark.parametrize("name", METRICS)

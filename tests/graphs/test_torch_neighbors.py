@@ -11,8 +11,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from frpcag import FRPCAG  # noqa: E402
 from frpcag.engines.gammas import scale_free_gamma  # noqa: E402
 from frpcag.engines.torch import tensor_gamma  # noqa: E402
-from frpcag.graphs import build_graph  # noqa: E402
-from frpcag.graphs.metric import METRICS, find_metric  # noqa: E402
+from frpcag.graphs import (  # noqa: E402
+    METRICS,
+    build_graph,
+    find_metric,
+)
 from frpcag.graphs.torch.search import prepare_tensor  # noqa: E402
 from frpcag.linalg.torch_sparse import TorchCSR  # noqa: E402
 from support.neighbors import approximate_neighbors, exact_neighbors  # noqa: E402

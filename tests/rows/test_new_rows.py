@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from frpcag import FRPCAG
-from frpcag.graphs.metric import find_metric
+from frpcag.graphs import find_metric
 from frpcag.losses import LOSSES
 from frpcag.rows import RowModel, known
 from frpcag.rows import model as row_model

@@ -85,8 +85,7 @@ def test_gammas_beyond_the_range_of_float32_leave_no_infinities(factor):
 
 
 def test_an_edge_of_a_row_that_joins_weighs_as_in_the_graph_with_that_row():
-    from frpcag.graphs import graph_from_weights
-    from frpcag.graphs.laplacian import Links
+    from frpcag.graphs import Links, graph_from_weights
 
     rng = np.random.default_rng(3)
     points = rng.normal(size=(25, 2))

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer
 
 from frpcag import FRPCAG, build_graph
-from frpcag.graphs.metric import METRICS
+from frpcag.graphs import METRICS
 
 Array = np.ndarray
 

@@ -1,7 +1,6 @@
 """Both searches and both verbs of an index, as functions."""
 
-from frpcag.graphs.index import Index
-from frpcag.graphs.metric import EUCLIDEAN
+from frpcag.graphs import EUCLIDEAN, Index
 
 
 def exact_neighbors(X, k, *, metric=EUCLIDEAN, **options):

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from frpcag.graphs import Graph
-from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.graphs import Graph, GraphOptions, graph_of
 from frpcag.runtime.warn import warn_user
 
 Array = np.ndarray

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from frpcag.graphs import ELIGIBLE, METRICS
 from frpcag.graphs.index import approximate
-from frpcag.graphs.metric import CUT, ELIGIBLE, METRICS
+from frpcag.graphs.metric import CUT
 from frpcag.graphs.metric_choice import JUDGED_ROWS, JUDGES, median_error
 from frpcag.graphs.points import Points
 from frpcag.graphs.search import HostSearch

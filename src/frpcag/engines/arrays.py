@@ -9,7 +9,7 @@ import numpy as np
 from frpcag.backends.rows import restore_in_place
 from frpcag.backends.units import Moves
 from frpcag.engines.base import Centred, Engine
-from frpcag.graphs.build import GraphOptions, graph_of
+from frpcag.graphs import GraphOptions, graph_of
 from frpcag.problem import Problem
 from frpcag.runtime.threads import block_pool
 from frpcag.solvers import Solution

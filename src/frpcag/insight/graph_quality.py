@@ -8,9 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
-from frpcag.graphs import Graph
-from frpcag.graphs.index import Index
-from frpcag.graphs.metric import find_metric
+from frpcag.graphs import Graph, Index, find_metric
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frpcag.data.preprocess import CentredRows
-from frpcag.graphs.index import Index
+from frpcag.graphs import Index
 from frpcag.labels.points import distinct_rows, unit_rows
 from frpcag.linalg.factorize import gram_svd, power_unit
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from frpcag.graphs.index import Index
+from frpcag.graphs import Index
 
 Array = np.ndarray
 

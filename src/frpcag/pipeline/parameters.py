@@ -9,9 +9,7 @@ from sklearn.utils import check_random_state
 
 from frpcag.data.preprocess import check_flags
 from frpcag.engines.gammas import check_gamma
-from frpcag.graphs.checks import check_weight_options
-from frpcag.graphs.laplacian import check_laplacian
-from frpcag.graphs.metric import check_metric
+from frpcag.graphs import check_laplacian, check_metric, check_weight_options
 from frpcag.problem import check_numbers
 from frpcag.runtime.threads import count_threads
 from frpcag.solvers.options import SolveOptions

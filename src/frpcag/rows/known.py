@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.index import Index
-from frpcag.graphs.metric import Metric, find_metric
+from frpcag.graphs import Index, Metric, find_metric
 from frpcag.rows.explain import FARTHEST, CellModel, Repeats, coarser_eps, explain_rows, repeat_rates, same_cells
 
 Array = np.ndarray

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs import Graph
-from frpcag.graphs.index import Index
-from frpcag.graphs.laplacian import Links
-from frpcag.graphs.metric import Metric
+from frpcag.graphs import Graph, Index, Links, Metric
 from frpcag.rows.terms import RowTerms, solve_linked
 from frpcag.runtime.threads import block_pool
 

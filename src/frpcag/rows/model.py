@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs.metric import EUCLIDEAN, METRICS, Metric, find_metric
+from frpcag.graphs import EUCLIDEAN, METRICS, Metric, find_metric
 from frpcag.losses import LOSSES
 from frpcag.rows.explain import coarser_eps, same_cells
 from frpcag.rows.known import KnownRows

@@ -19,8 +19,7 @@ from frpcag.backends.torch.operations import scaled
 from frpcag.backends.torch.robust_rows import Training, repeat_rates
 from frpcag.data.preprocess import refuse_infinite, refuse_lost, validate_matrix
 from frpcag.engines.torch import to_host
-from frpcag.graphs.index import Index
-from frpcag.graphs.laplacian import Links
+from frpcag.graphs import Index, Links
 from frpcag.linalg.torch_sparse import TorchCSR
 from frpcag.losses import LOSSES
 from frpcag.rows.explain import FARTHEST, explain_rows, same_cells

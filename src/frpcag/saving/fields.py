@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.graphs import Graph
-from frpcag.graphs.metric import ELIGIBLE, METRICS
+from frpcag.graphs import ELIGIBLE, METRICS, Graph
 
 Sizes = dict[str, int]
 

@@ -10,8 +10,7 @@ from scipy.sparse import diags_array
 from sklearn.base import BaseEstimator
 
 from frpcag.estimators.whole import whole_fit
-from frpcag.graphs import Graph, build_graph
-from frpcag.graphs.weights import edges_to_matrix
+from frpcag.graphs import Graph, build_graph, edges_to_matrix
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.threads import block_pool
 from frpcag.saving import SavedModel
