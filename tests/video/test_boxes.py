@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from frpcag.video.boxes import boxes_of
+from frpcag.video.masks import boxes_of
 
 
 def test_boxes_hold_their_blobs_largest_first():

@@ -19,10 +19,10 @@ from frpcag.insight import OutlierShares
 from frpcag.report import Fit, Pictures
 from frpcag.report.cells import percent
 from frpcag.report.pictures import MAX_PICTURES, MAX_SIDE
-from frpcag.video.boxes import boxes_of
 from frpcag.video.decode import import_pillow
 from frpcag.video.encode import video_writer, write_image
 from frpcag.video.frames import FrameSource
+from frpcag.video.masks import boxes_of
 
 Array = np.ndarray
 

@@ -10,9 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, on_components, on_points
+from frpcag.labels.choose import MOST_NEIGHBORS, Candidate, best, count_clusters, on_components, on_points
 from frpcag.labels.cleaned import WIDE, Cleaned
-from frpcag.labels.count import count_clusters
 from frpcag.labels.labellers import kmeans, label
 from frpcag.labels.points import cloud_of, unit_rows
 from frpcag.runtime.warn import warn_user

@@ -2,9 +2,8 @@
 
 from frpcag.plots.cell_map import plot_cell_map
 from frpcag.plots.clusters import plot_cluster_counts, plot_embedding
+from frpcag.plots.curves import plot_history, plot_outlier_shares, plot_singular_values
 from frpcag.plots.frames import plot_image_grid, plot_outlier_map
-from frpcag.plots.outliers import plot_outlier_shares
-from frpcag.plots.spectra import plot_history, plot_singular_values
 
 __all__ = [
     "plot_cell_map",

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.patches import Patch
 
-from frpcag.plots.style import TEXT_SIZE, axes_or_new, dress
+from frpcag.plots.style import TEXT_SIZE, dress
 
 Array = np.ndarray
 
@@ -86,7 +86,10 @@ def plot_cell_map(
     """
     D, wrong, missing = _checked(deviation, probability, scale, threshold)
     rows, columns = _orders(wrong, order)
-    ax = _axes(ax, D.shape)
+    if ax is None:
+        n, p = D.shape
+        size = (np.clip(0.17 * p + 1.8, 3.5, 7.0), np.clip(0.13 * n + 1.2, 2.6, 7.0))
+        ax = plt.subplots(figsize=size, layout="constrained")[1]
     D, wrong, missing = (A[np.ix_(rows, columns)] for A in (D, wrong, missing))
     height, width = _dots(ax)
     tops, lefts = _edges(len(D), height // _LEAST_DOTS), _edges(D.shape[1], width // _LEAST_DOTS)
@@ -178,16 +181,6 @@ def _co_clustered(wrong: Array) -> tuple[Array, Array]:
     # The side with more wrong cells comes first.
     sign = 1.0 if counts1[u < 0].sum() >= counts1[u > 0].sum() else -1.0
     return np.lexsort((-counts1, np.round(sign * u, 9))), np.lexsort((-counts2, np.round(sign * v, 9)))
-
-
-def _axes(ax: Axes | None, shape: tuple[int, int]) -> Axes:
-    if ax is not None:
-        return ax
-    n, p = shape
-    _, ax = plt.subplots(
-        figsize=(np.clip(0.17 * p + 1.8, 3.5, 7.0), np.clip(0.13 * n + 1.2, 2.6, 7.0)), layout="constrained"
-    )
-    return axes_or_new(ax)
 
 
 def _dots(ax: Axes) -> tuple[int, int]:

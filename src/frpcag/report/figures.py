@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frpcag.report.cells import Cells
 from frpcag.report.fit import Fit
 
 # Dots per inch: a figure of one column is 560 dots wide.
@@ -44,14 +43,14 @@ def _plans(fit: Fit) -> Iterator[tuple[str, str, str, Callable[[], Any]]]:
 
     if fit.cells is not None:
         cells = fit.cells
-        names = {"feature_names": fit.feature_names, "sample_names": fit.sample_names}
+        names: Any = {"feature_names": fit.feature_names, "sample_names": fit.sample_names}
         yield (
             "cells",
             "Cell map",
             "Samples down, features across: cells that are probably wrong, red where too high, blue where too low. "
             "Samples and features with the same wrong cells lie side by side. "
             "A stripe down is a bad sensor, a stripe across a bad sample.",
-            partial(_cell_map, cells, **names),
+            partial(plots.plot_cell_map, cells.deviation, cells.probability, scale=cells.scale, **names),
         )
     if fit.embedding is not None:
         at = np.unique(np.linspace(0, fit.n_samples - 1, min(fit.n_samples, _MAX_POINTS)).astype(int))
@@ -85,27 +84,13 @@ def _plans(fit: Fit) -> Iterator[tuple[str, str, str, Callable[[], Any]]]:
             "Share of the pixels that are foreground in each frame.",
             partial(plots.plot_outlier_shares, fit.outliers.samples, numbers=fit.numbers, xlabel="frame"),
         )
-        return
-    if fit.cells is not None:
-        return
-    yield (
-        "outliers",
-        "Where the data are corrupted",
-        "Size of S, samples down and features across. Rows are bad samples, columns bad sensors.",
-        partial(plots.plot_outlier_map, fit.S),
-    )
-
-
-def _cell_map(cells: Cells, **names: Any) -> Any:
-    """Draw a cell map as wide as its features need, and no higher than a screen."""
-    import matplotlib.pyplot as plt
-
-    from frpcag import plots
-
-    n, p = cells.deviation.shape
-    size = (np.clip(0.17 * p + 1.8, 4.5, 7.0), np.clip(0.13 * n + 1.2, 2.4, 5.0))
-    _, ax = plt.subplots(figsize=size, layout="constrained")
-    return plots.plot_cell_map(cells.deviation, cells.probability, scale=cells.scale, ax=ax, **names)
+    elif fit.cells is None:
+        yield (
+            "outliers",
+            "Where the data are corrupted",
+            "Size of S, samples down and features across. Rows are bad samples, columns bad sensors.",
+            partial(plots.plot_outlier_map, fit.S),
+        )
 
 
 def _image(draw: Callable[[], Any]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import find_objects, gaussian_filter, label, median_filter, uniform_filter
 
+from frpcag.video.masks import LEAST_AREA
 from frpcag.video.similar_frames import median_where, spread
 
 Array = np.ndarray
@@ -23,8 +24,6 @@ DIFFERENT = 11.0
 # The outline of a blob must be this many times as strong in one picture as in the other, and stronger by this many
 # noise levels a pixel.
 OUTLINE, OUTLINE_NOISE = 1.5, 1.0
-# Share of the picture below which a blob is not looked at.
-LEAST_AREA = 1 / 2000
 # Share of the frames in one light that must show a place free, and frames at least; alike within this many noise
 # levels.
 FREE_SHARE, FREE_FRAMES, ALIKE = 0.05, 5, 3.0

@@ -1,7 +1,8 @@
-"""A fit on a card: certificate, sizes, seconds and a thumbnail, for notebooks."""
+"""A fit in a notebook: a card with certificate, sizes, seconds and a thumbnail; the page in a frame of its own."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -22,7 +23,7 @@ def fit_card(model: Any) -> str:
     --------
     >>> import numpy as np
     >>> from frpcag import FRPCAG
-    >>> from frpcag.report.card import fit_card
+    >>> from frpcag.report.notebook import fit_card
     >>> card = fit_card(FRPCAG().fit(np.random.default_rng(0).normal(size=(20, 6))))
     >>> "20 samples, 6 features" in card
     True
@@ -60,3 +61,24 @@ def _thumbnail(fit: Fit) -> dict[str, str]:
     stacks = {"X": ((X - middle) / unit)[None], "U, clean": ((U - middle) / unit)[None], "S": (S / unit)[None]}
     pictures = Pictures(stacks, signed=("S",))
     return {name: encode_picture(pictures, name, 0, (-1.0, 1.0)) for name in stacks}
+
+
+@dataclass(frozen=True)
+class InlineReport:
+    """A page that a notebook shows, so that its styles and its script stay there; ``page`` is its HTML.
+
+    Examples
+    --------
+    >>> from frpcag.report import InlineReport
+    >>> InlineReport("<p>hello</p>")._repr_html_()[:24]
+    '<iframe srcdoc="&lt;p&gt'
+    """
+
+    page: str
+
+    def _repr_html_(self) -> str:
+        style = "width:100%;height:80vh;border:1px solid #8884"
+        return f'<iframe srcdoc="{escape(self.page)}" style="{style}" sandbox="allow-scripts"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"InlineReport({len(self.page)} characters; a notebook shows it, report(path) writes it)"
