@@ -164,6 +164,7 @@ def test_objective_is_that_of_the_low_rank_part(engine, case):
     X, U = X / unit, U / unit
     R, delta = np.abs(np.nan_to_num(X - U)), CASES[case].params.get("huber_delta", 1.0) / unit
     losses = {"l1": R, "l2": unit * R**2, "huber": np.where(delta < R, R - delta / 2, R**2 / (2 * delta))}
+    losses["logcosh"] = delta * (np.logaddexp(R / delta, -R / delta) - np.log(2))
     value = losses[CASES[case].params.get("loss", "l1")].sum()
     if graphs.sample_graph_ is not None:
         value += unit * model.gamma1_ * np.sum(U * (graphs.sample_graph_.laplacian.toarray() @ U))

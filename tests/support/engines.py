@@ -172,6 +172,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "combinatorial": {"laplacian": "combinatorial"},
     "l2": {"loss": "l2"},
     "huber": {"loss": "huber", "huber_delta": 0.5},
+    "logcosh": {"loss": "logcosh", "huber_delta": 0.5},
     **{f"{name}-metric": {"metric": name} for name in METRICS if name != "euclidean"},
     "uncentred": {"center": False},
     "scaled": {"scale": True},

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 
 from frpcag.backends.numba import kernels as kernels
-from frpcag.backends.numba.backend import _aligned_zeros, _scaled, in_step_units, scratch_tiles
+from frpcag.backends.numba.backend import Tiles, _aligned_zeros, _scaled, in_step_units
 from frpcag.dask.row_blocks import Cut, LocalGraph, join_graphs
 from frpcag.problem import Array
 
@@ -93,11 +91,7 @@ class Live:
             for at, block in zip(rows.cut.rows, start, strict=True):
                 self.U[at, : block["U"].shape[1]] = block["U"]
                 self.Y[at, : block["U"].shape[1]] = block["Y"]
-        self._sums = np.zeros((n // kernels.TILE, kernels.SUMS))
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
-        edges = np.linspace(0, len(self._sums), 1 + (1 if n_threads == 1 else 8 * n_threads)).astype(int)
-        self._chunks = list(pairwise(edges.tolist()))
-        self._scratch = [scratch_tiles(p, dtype) for _ in range(n_threads)]
+        self._tiles = Tiles((n, p), dtype, n_threads)
 
     def step(self, loss: str, lam: float, numbers: tuple[float, ...], momentum: float) -> Array:
         """Do one step; return the three sums of every block."""
@@ -106,9 +100,9 @@ class Live:
         step_rows = kernels.step_rows_of(loss)
 
         def task(tiles, scratch):
-            step_rows(self.X, self.Y, self.U, self.spare, graphs, scratch[0], *values, tiles, self._sums)
+            step_rows(self.X, self.Y, self.U, self.spare, graphs, scratch[0], *values, tiles, self._tiles.sums)
 
-        self._over_tiles(task)
+        self._tiles.run(task)
         self.Y, self.spare = self.spare, self.Y
         return np.array([part[:, :3].sum(axis=0) for part in self._of_blocks()])
 
@@ -123,15 +117,15 @@ class Live:
         graphs, gap_rows = self._graphs(2), kernels.gap_rows_of(loss)
 
         def task(tiles, scratch):
-            gap_rows(self.X, self.spare, graphs, scratch[1], delta, box, tiles, self._sums)
+            gap_rows(self.X, self.spare, graphs, scratch[1], delta, box, tiles, self._tiles.sums)
 
-        self._over_tiles(task)
+        self._tiles.run(task)
         return [(part[:, :6].sum(axis=0), part[:, 6:].max(axis=0)) for part in self._of_blocks()]
 
     def slope(self) -> None:
         """Write the gradient of the graph terms at ``U`` over Y."""
         graphs = self._graphs(2)
-        self._over_tiles(lambda tiles, scratch: kernels.slope_rows(self.spare, graphs, scratch[1], self.Y, tiles))
+        self._tiles.run(lambda tiles, scratch: kernels.slope_rows(self.spare, graphs, scratch[1], self.Y, tiles))
 
     def settle(self) -> None:
         """Let go of all arrays but ``U``."""
@@ -161,21 +155,7 @@ class Live:
         """Return the sums of the tiles of every block."""
         rows, heights = self.rows.cut.rows, (height(at.stop - at.start) for at in self.rows.cut.rows)
         tiles = ((at.start // kernels.TILE, tall // kernels.TILE) for at, tall in zip(rows, heights, strict=True))
-        return [self._sums[first : first + n] for first, n in tiles]
-
-    def _over_tiles(self, task: Callable) -> None:
-        if self._pool is None:
-            task(self._chunks[0], self._scratch[0])
-            return
-
-        def run(chunk: tuple[int, int]) -> None:
-            scratch = self._scratch.pop()  # list.pop and append are atomic
-            try:
-                task(chunk, scratch)
-            finally:
-                self._scratch.append(scratch)
-
-        list(self._pool.map(run, self._chunks))
+        return [self._tiles.sums[first : first + n] for first, n in tiles]
 
 
 def _writable(A: Array) -> Array:

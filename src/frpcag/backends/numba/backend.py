@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,10 +36,40 @@ class NumbaState:
     graphs: tuple[Array, ...]  # 2 gamma1 L1 and 2 gamma2 L2, times `power_of_two` of the step
     exact: tuple[Array, ...]  # without it, in float64
     box: tuple[float, float, Array, Array]
-    sums: Array
-    pool: ThreadPoolExecutor | None
-    chunks: list[tuple[int, int]]
-    scratch: list[tuple[tuple[Array, ...], tuple[Array, ...]]]  # of a step and of a certificate
+    tiles: Tiles
+
+
+class Tiles:
+    """The tiles of rows of a problem, their sums, and the threads that do them."""
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype, n_threads: int) -> None:
+        n_tiles = shape[0] // kernels.TILE
+        n_threads = min(n_threads, n_tiles)
+        self.sums = np.zeros((n_tiles, kernels.SUMS))
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        edges = np.linspace(0, n_tiles, 1 + (1 if n_threads == 1 else min(8 * n_threads, n_tiles)), dtype=int)
+        self._chunks = list(pairwise(edges.tolist()))
+        self._scratch = [_scratch_tiles(shape[1], dtype) for _ in range(n_threads)]
+
+    def run(self, task: Callable[[tuple[int, int], tuple], None]) -> None:
+        """Call ``task(tiles, scratch)`` for runs of tiles, with scratch of a step and of a certificate."""
+        if self._pool is None:
+            task(self._chunks[0], self._scratch[0])
+            return
+
+        def run(chunk: tuple[int, int]) -> None:
+            scratch = self._scratch.pop()  # list.pop and append are atomic
+            try:
+                task(chunk, scratch)
+            finally:
+                self._scratch.append(scratch)
+
+        futures = [self._pool.submit(run, chunk) for chunk in self._chunks]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            wait(futures)  # nobody may still be writing when an interrupt leaves this function
 
 
 class NumbaBackend(Backend):
@@ -70,10 +101,7 @@ class NumbaBackend(Backend):
             *_scaled(problem.L2, 2 * problem.gamma2, p),
         )
         graphs = in_step_units(exact, step, dtype)
-        n_tiles = n // kernels.TILE
         work = p * graphs[2].size + n * graphs[5].size
-        n_threads = 1 if work < _SERIAL_WORK else min(self.n_jobs, n_tiles)
-        edges = np.linspace(0, n_tiles, 1 + (1 if n_threads == 1 else min(8 * n_threads, n_tiles)), dtype=int)
         return NumbaState(
             problem=problem,
             order=order,
@@ -85,10 +113,7 @@ class NumbaBackend(Backend):
             graphs=graphs,
             exact=exact,
             box=box,
-            sums=np.zeros((n_tiles, kernels.SUMS)),
-            pool=ThreadPoolExecutor(n_threads) if n_threads > 1 else None,
-            chunks=list(pairwise(edges)),
-            scratch=[scratch_tiles(p, dtype) for _ in range(n_threads)],
+            tiles=Tiles(X.shape, dtype, 1 if work < _SERIAL_WORK else self.n_jobs),
         )
 
     def step(self, state: NumbaState, *, momentum: float) -> StepScalars:
@@ -99,11 +124,11 @@ class NumbaBackend(Backend):
         step_rows = kernels.step_rows_of(problem.loss)
 
         def task(tiles, scratch):
-            step_rows(state.X, state.Y, state.U, state.Y_next, state.graphs, scratch[0], *step, tiles, state.sums)
+            step_rows(state.X, state.Y, state.U, state.Y_next, state.graphs, scratch[0], *step, tiles, state.tiles.sums)
 
-        _run(state, task)
+        state.tiles.run(task)
         state.Y, state.Y_next = state.Y_next, state.Y
-        return StepScalars(*map(float, state.sums[:, :3].sum(axis=0)))
+        return StepScalars(*map(float, state.tiles.sums[:, :3].sum(axis=0)))
 
     def gap(self, state: NumbaState) -> Certificate:
         """Return what is proved about ``U``; one pass, in float64."""
@@ -111,15 +136,15 @@ class NumbaBackend(Backend):
         gap_rows = kernels.gap_rows_of(problem.loss)
 
         def task(tiles, scratch):
-            gap_rows(state.X, state.U, state.exact, scratch[1], problem.huber_delta, state.box, tiles, state.sums)
+            gap_rows(state.X, state.U, state.exact, scratch[1], problem.huber_delta, state.box, tiles, state.tiles.sums)
 
-        _run(state, task)
-        sums, tops = state.sums[:, :6].sum(axis=0), state.sums[:, 6:].max(axis=0)
+        state.tiles.run(task)
+        sums, tops = state.tiles.sums[:, :6].sum(axis=0), state.tiles.sums[:, 6:].max(axis=0)
         return certified(problem, Sums(*map(float, (*sums, *tops))))
 
     def slope(self, state: NumbaState) -> Array:
         """Return the gradient of the graph terms at ``U``; it overwrites ``Y``."""
-        _run(state, lambda tiles, scratch: kernels.slope_rows(state.U, state.exact, scratch[1], state.Y, tiles))
+        state.tiles.run(lambda tiles, scratch: kernels.slope_rows(state.U, state.exact, scratch[1], state.Y, tiles))
         del state.Y_next, state.X
         return _unpadded(state, state.Y)
 
@@ -134,26 +159,6 @@ def _unpadded(state: NumbaState, A: Array) -> Array:
     n, p = out.shape
     out[slice(None) if state.order is None else state.order] = A[:n, :p]
     return out
-
-
-def _run(state: NumbaState, task) -> None:
-    if state.pool is None:
-        task(state.chunks[0], state.scratch[0])
-        return
-
-    def run(chunk):
-        scratch = state.scratch.pop()  # list.pop and append are atomic
-        try:
-            task(chunk, scratch)
-        finally:
-            state.scratch.append(scratch)
-
-    futures = [state.pool.submit(run, chunk) for chunk in state.chunks]
-    try:
-        for future in futures:
-            future.result()
-    finally:
-        wait(futures)  # nobody may still be writing when an interrupt leaves this function
 
 
 def _aligned_zeros(shape: tuple[int, int], dtype) -> Array:
@@ -181,7 +186,7 @@ def _padded_box(problem: Problem, order: Array | None, n: int, p: int) -> tuple[
     return lo, hi, np.pad(rows, (0, n - len(rows))), np.pad(columns, (0, p - len(columns)))
 
 
-def scratch_tiles(p: int, dtype: np.dtype) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def _scratch_tiles(p: int, dtype: np.dtype) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """Return room for a transposed tile and its gradient: of a step, and of a certificate, which is in float64."""
     turned = _aligned_zeros((p, kernels.TILE), dtype)
     kinds = (dtype, np.dtype(np.float64))
