@@ -28,8 +28,7 @@ from sklearn.impute import KNNImputer
 from frpcag import RobustGraphCleaner
 from frpcag.baselines import RPCA
 from frpcag.cells import table
-from frpcag.cells.evenness import LEAST_FLAGS, LEAST_SHARE, MOST_BY_ROW, variation
-from frpcag.cells.guard import cells_in_doubt
+from frpcag.cells.guard import LEAST_FLAGS, LEAST_SHARE, MOST_BY_ROW, cells_in_doubt, variation
 from frpcag.cells.rounds import CellRounds
 
 Array = np.ndarray

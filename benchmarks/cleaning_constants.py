@@ -22,7 +22,7 @@ from machine import RESULTS
 from scipy.stats import norm
 
 from frpcag import RobustGraphCleaner
-from frpcag.cells import evenness, low_rank, occluders, predictors, repeats, rounds
+from frpcag.cells import guard, low_rank, occluders, predictors, repeats, rounds
 from frpcag.cells.feature_graphs import grid_weights
 
 RECORDS = RESULTS / "cleaning_constants.jsonl"
@@ -53,7 +53,7 @@ def put(what: str, value: float) -> None:
         end = norm.ppf((1 + value) / 2)
         low_rank.KEPT, low_rank.UNIT = value, value / (2 * (norm.pdf(0) - norm.pdf(end)))
     else:
-        evenness.LEAST_BASE = value
+        guard.LEAST_BASE = value
 
 
 def read() -> list[dict]:
@@ -96,7 +96,7 @@ def measure_values(done: set) -> None:
 def measure_fits(done: set) -> None:
     """Write down the error of whole fits by the value of each constant, the others as they are."""
     for what, constant in CONSTANTS.items():
-        usual = {"cap": predictors.CAP, "kept": low_rank.KEPT, "base": evenness.LEAST_BASE}[what]
+        usual = {"cap": predictors.CAP, "kept": low_rank.KEPT, "base": guard.LEAST_BASE}[what]
         for name, kind, value in product(constant.sets, constant.kinds, constant.values):
             if (what, name, kind, value) in done:
                 continue

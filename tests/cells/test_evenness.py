@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from frpcag.cells.evenness import is_even, variation
+from frpcag.cells.guard import is_even, variation
 
 
 def test_variation_is_free_of_what_sampling_adds():

@@ -94,8 +94,3 @@ def test_the_shape_of_images_is_found_under_salt_and_pepper(seed):
     X = np.where(rng.random(X.shape) < 0.4, np.where(rng.random(X.shape) < 0.5, 16.0, 0.0), X)
     observed = np.ones(X.shape, bool)
     assert find_shape(find_units(X, observed, one_level=False).apply(X), observed) == (8, 8)
-
-
-def test_an_unknown_metric_is_refused_by_name():
-    with pytest.raises(ValueError, match="metric='cosine' is unknown; choose one of"):
-        robust_neighbors(np.eye(4), metric="cosine")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from frpcag.cells.evenness import damage_share
+from frpcag.cells.guard import damage_share
 from frpcag.cells.occluders import find_occluder, window_shares
 
 

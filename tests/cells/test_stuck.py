@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from frpcag.cells.stuck import Run, drifting, find_runs
+from frpcag.cells.repeats import Run, drifting, find_runs
 
 
 def test_a_run_is_found_and_single_ties_are_not():

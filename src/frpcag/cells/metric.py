@@ -42,17 +42,15 @@ class Neighbors(NamedTuple):
     distances: Array
 
 
-def robust_neighbors(
-    X: Array,
-    observed: Array | None = None,
-    *,
-    n_neighbors: int = 5,
-    metric: str = "truncated",
-    queries: tuple[Array, Array | None] | None = None,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-) -> Neighbors:
-    """Return the nearest rows under a metric that is robust to gross errors.
+def robust_neighbors(X: Array, observed: Array | None = None, *, metric: str, **options) -> Neighbors:
+    """Return the neighbours under one metric, with the options of `all_neighbors`."""
+    return all_neighbors(X, observed, metrics=(metric,), **options)[metric]
+
+
+def all_neighbors(
+    X: Array, observed: Array | None, *, n_neighbors: int, metrics=ELIGIBLE, queries=None, n_jobs=None
+) -> dict[str, Neighbors]:
+    """Return the nearest rows under metrics that are robust to gross errors.
 
     Parameters
     ----------
@@ -60,31 +58,12 @@ def robust_neighbors(
         Centred, finite data; entries that are not observed are ignored.
     observed : bool ndarray of the same shape, optional
         What may be compared. Distances are means over the entries that both rows have.
-    n_neighbors : int, default=5
-    metric : str, default="truncated"
-        One of `frpcag.graphs.metric.ELIGIBLE`.
+    n_neighbors : int
+    metrics : sequence of str
     queries : (rows, observed), optional
         Find the neighbours of these rows instead; without it a row is not its own neighbour.
-    random_state : int, default=0
-        For the candidates of the approximate search, which large data take.
     n_jobs : int, optional
-
-    Returns
-    -------
-    Neighbors
     """
-    if metric not in ELIGIBLE:
-        raise ValueError(f"metric={metric!r} is unknown; choose one of {', '.join(map(repr, ELIGIBLE))}.")
-    return all_neighbors(
-        X, observed, n_neighbors=n_neighbors, metrics=(metric,), queries=queries, random_state=random_state,
-        n_jobs=n_jobs,
-    )[metric]  # fmt: skip
-
-
-def all_neighbors(
-    X: Array, observed: Array | None, *, n_neighbors: int, metrics=ELIGIBLE, queries=None, random_state=0, n_jobs=None
-) -> dict[str, Neighbors]:
-    """Return the neighbours under several metrics."""
     points = _prepare(X, observed)
     asked = points if queries is None else _prepare(*queries)
     n, n_points = len(asked.Z), len(points.Z)
@@ -98,7 +77,7 @@ def all_neighbors(
             metric = METRICS[name] if METRICS[name].bound is None else replace(METRICS[name], cut=cut)
             search = HostSearch(replace(points, metric=metric), run, least_common=least)
             if by_lists:
-                indices, distances = approximate(search, k, np.random.RandomState(random_state))
+                indices, distances = approximate(search, k, np.random.RandomState(0))
             else:
                 indices, distances = search.exact(asked, k, skip=np.arange(n) if queries is None else None)
             scale = X.shape[1] ** (0.5 if metric.euclidean else 1.0)
@@ -106,7 +85,7 @@ def all_neighbors(
     return found
 
 
-def column_folds(p: int, *, random_state: int = 0) -> list[Array]:
+def column_folds(p: int) -> list[Array]:
     """Return the columns in folds: the neighbours that predict a fold are found without it.
 
     In a table of few columns a wrong cell would else choose the very rows that agree with it. With many columns one
@@ -114,7 +93,7 @@ def column_folds(p: int, *, random_state: int = 0) -> list[Array]:
     """
     if p > FOLDED_COLUMNS or p < 2:
         return [np.arange(p)]
-    order = np.random.Generator(np.random.SFC64([random_state, 3])).permutation(p)
+    order = np.random.Generator(np.random.SFC64([0, 3])).permutation(p)
     return [np.sort(part) for part in np.array_split(order, min(N_FOLDS, p))]
 
 
@@ -147,10 +126,10 @@ def sample_graphs(X: Array, observed: Array, folds: list[Array], metric: str, *,
 
 
 def prediction_errors(
-    X: Array, observed: Array, folds: list[Array], neighbors: dict[str, list[Neighbors]], *, random_state: int = 0
+    X: Array, observed: Array, folds: list[Array], neighbors: dict[str, list[Neighbors]]
 ) -> dict[str, float]:
     """Return how far, on average, entries lie from the median of their neighbours, by metric."""
-    rng = np.random.Generator(np.random.SFC64([random_state, 5]))
+    rng = np.random.Generator(np.random.SFC64([0, 5]))
     rows = np.sort(rng.permutation(len(X))[:JUDGED_ROWS])
     counts = [int(observed[rows][:, fold].sum()) for fold in folds]
     errors = {}

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from frpcag.cells.columns import MOST_COLUMNS, ColumnPredictor
-from frpcag.cells.evenness import damage_share, is_even
 from frpcag.cells.guard import (
     LEAST_GAIN_PER_DOUBT,
     LEAST_SIGMAS,
@@ -18,7 +17,9 @@ from frpcag.cells.guard import (
     Judge,
     Verdict,
     cells_in_doubt,
+    damage_share,
     hide,
+    is_even,
 )
 from frpcag.cells.low_rank import RANKS, LowRankPredictor, column_medians, top_directions
 from frpcag.cells.metric import column_folds, folded_neighbors, sample_graphs
@@ -36,9 +37,17 @@ from frpcag.cells.predictors import (
     mixed,
     stack_weights,
 )
-from frpcag.cells.repeats import WITNESSES, common_values, equal_witnesses, find_repeats
+from frpcag.cells.repeats import (
+    WITNESSES,
+    Run,
+    common_values,
+    drifting,
+    equal_witnesses,
+    find_repeats,
+    find_runs,
+    in_runs,
+)
 from frpcag.cells.search import GraphSetting, HeldoutSearch
-from frpcag.cells.stuck import Run, drifting, find_runs, in_runs
 from frpcag.cells.units import Units
 
 Array = np.ndarray

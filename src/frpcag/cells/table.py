@@ -12,8 +12,8 @@ from frpcag.cells.low_rank import column_medians
 from frpcag.cells.mixture import row_probability
 from frpcag.cells.model import CellModel
 from frpcag.cells.order import canonical_order
+from frpcag.cells.repeats import drifting, find_runs, in_runs
 from frpcag.cells.rounds import CellRounds
-from frpcag.cells.stuck import drifting, find_runs, in_runs
 from frpcag.cells.units import Units, find_units
 from frpcag.runtime.threads import single_threaded_blas
 
