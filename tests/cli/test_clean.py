@@ -144,7 +144,7 @@ def test_nothing_wrong_is_said_and_arrays_stay_arrays(frpcag, working_folder):
     ("words", "said"),
     [
         (("none.csv",), "none.csv"),
-        (("data.npy", "--feature-shape", "5x5"), "--feature-shape=5x5 has 25 pixels"),
+        (("data.npy", "--feature-shape", "5x5"), "--feature-shape=5x5 must be HEIGHTxWIDTH"),
         (("data.npy", "--output", "data.npy"), "--output=data.npy exists"),
     ],
 )

@@ -249,7 +249,7 @@ def test_a_clip_of_another_size_than_the_model_says_how_to_resize_it(stack, frpc
 
 
 def test_ctrl_c_leaves_nothing(stack, frpcag, working_folder, monkeypatch, ctrl_c):
-    monkeypatch.setattr("frpcag.cli.progress.Bar.steps", lambda self, at: ctrl_c() if at.n_iter == 3 else None)
+    monkeypatch.setattr("frpcag.cli.progress.Bar.__call__", lambda self, at: ctrl_c() if at.n_iter == 3 else None)
     result = frpcag("video", stack)
     assert result.exit_code == 130
     assert "nothing was written" in result.stderr
@@ -283,5 +283,5 @@ def test_the_page_shows_frames_with_their_masks_and_shares(stack, frames, frpcag
     assert (mask == (frames[:12] == 220)).mean() > 0.95
     assert fit.shares.samples[6] == pytest.approx(mask[6].mean())
     page = (working_folder / "frpcag-run-walk/report.html").read_text(encoding="utf-8")
-    assert "12 frames of 48 x 32 pixels" in page
+    assert "12 frames of 48 x 32, grey" in page
     assert 'href="mask.mp4" download' in page

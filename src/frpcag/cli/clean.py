@@ -15,9 +15,10 @@ from frpcag import FRPCAG, RobustGraphCleaner
 from frpcag.cli.models import parameters, with_settings
 from frpcag.cli.runs import Result, Rows, Run
 from frpcag.cli.tables import data_row, read_input
+from frpcag.plots import plot_cell_map
 from frpcag.report import Fit
 from frpcag.report.cells import Cells, sentences, worst
-from frpcag.report.figures import fonts_as_they_are
+from frpcag.report.figures import png_of
 from frpcag.tables import Table, rounded_like
 
 # Files of a run, beside run.json; the tables get the suffix of the file that was read.
@@ -62,7 +63,8 @@ def work(run: Run) -> Result:
         if asked.save_model:
             cleaner.save(folder / "model.npz")
         if not asked.no_plots:
-            _save_map(folder / MAP, cells, **names)
+            draw = partial(plot_cell_map, cells.deviation, cells.probability, scale=cells.scale, **names)
+            (folder / MAP).write_bytes(png_of(draw, dpi=_DPI))
 
     return Result(
         write=write,
@@ -87,20 +89,6 @@ def _write(folder: Path, table: Table, cleaner: RobustGraphCleaner, cleaned: np.
             name = [str(table.ids[i])] if table.ids is not None else []
             values = (str(table.X[i, j]), str(cleaned[i, j]), f"{post[i, j]:.4f}")
             rows.writerow([i + 1, *name, _column_name(table, j), *values])
-
-
-def _save_map(path: Path, cells: Cells, **names: Any) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from frpcag.plots import plot_cell_map
-
-    figure: Any = plot_cell_map(cells.deviation, cells.probability, scale=cells.scale, **names).figure
-    with fonts_as_they_are():
-        figure.savefig(path, dpi=_DPI, metadata={"Software": None})
-    plt.close(figure)
 
 
 def _column_name(table: Table, j: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from sklearn.preprocessing import scale
 from frpcag import FRPCAGClustering, RobustGraphCleaner
 from frpcag.baselines import RPCA
 from frpcag.cli.runs import Result, Run
-from frpcag.report.figures import data_address
+from frpcag.report.figures import data_address, png_of
 
 Array = np.ndarray
 
@@ -34,19 +34,6 @@ OURS = "frpcag"
 PAGE = "demo.html"
 # Dots per inch of the pictures: sharp on screens of twice the usual density.
 _DPI = 180
-_LEAD = """What frpcag does: it finds wrong cells and repairs them, fills in missing ones, and finds the clusters.
-All data come with scikit-learn. No labels, no settings. Of each column, the least error is green.
-In clusters, frpcag takes the cells that it finds wrong as missing; labels are used to count, not to choose.
-Next: frpcag clean FILE repairs a table of yours, frpcag fit FILE --clusters K finds its groups.
-"""
-_FORMAT = """<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><title>What frpcag does</title>
-<body style="color: {foreground}; background: {background}; font: 15px sans-serif; max-width: 1100px; margin: 1em auto">
-<pre style="overflow-x: auto; font: 14px/1.2 monospace">{code}</pre>
-<style>{stylesheet} img {{ width: 100%; }}</style>
-PICTURES
-</body></html>
-"""
 # Cells that the pictures show, and data with nothing wrong.
 SPIKES, TABLE, GAPS = "digits, 5 % far off", "breast cancer, 5 % far off", "digits, 30 % missing, 5 % far off"
 RIGHT = "digits, nothing wrong"
@@ -200,9 +187,6 @@ def _best_rank(cell: Cell) -> Array:
 
 
 def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     from frpcag.plots import plot_cell_map, plot_image_grid
@@ -223,10 +207,9 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
     spikes, table = cells[SPIKES], cells[TABLE]
     marked = "what frpcag changed: red was too bright, blue too dark"
     moved = table.X[:80] - cleaned[OURS][TABLE][:80]
-    cell_map, ax = plt.subplots(figsize=(9, 6), layout="constrained")
-    plot_cell_map(moved, (moved != 0).astype(float), feature_names=list(load_breast_cancer().feature_names), ax=ax)
-    pictures = {
-        "Nothing tells frpcag which pixels are wrong, or what a digit looks like.": images(
+    names = list(load_breast_cancer().feature_names)
+    pictures: dict[str, Callable[[], Any]] = {
+        "Nothing tells frpcag which pixels are wrong, or what a digit looks like.": lambda: images(
             {"as given: one pixel in twenty is far too bright (red) or far too dark (blue)": spikes.X}
             | repaired(cleaned, ["robust PCA"], SPIKES)
             | {marked: spikes.X - cleaned[OURS][SPIKES]}
@@ -235,27 +218,27 @@ def _page(record: dict[str, Any], cells, cleaned, gaps, filled) -> str:
             coloured=marked,
         ),
         "The cells that frpcag changed in 80 rows of the breast cancer table: red where a value was too high, "
-        "blue where it was too low.": cell_map,
-        "Pixels are missing at random; every method sees the same ones.": images(
+        "blue where it was too low.": lambda: plot_cell_map(
+            moved,
+            (moved != 0).astype(float),
+            feature_names=names,
+            ax=plt.subplots(figsize=(9, 6), layout="constrained")[1],
+        ),
+        "Pixels are missing at random; every method sees the same ones.": lambda: images(
             {"as given: 30 % of the pixels are missing (light blue), 5 % of the others are wrong": gaps[GAPS].X}
             | repaired(filled, ["KNNImputer", OURS], GAPS)
             | {"the truth": spikes.truth}
         ),
     }
     console = Console(file=StringIO(), record=True, width=120, highlight=False, markup=False)
-    for shown in (_LEAD, *_figures(record)):
-        console.print(shown)
-    drawn = "".join(f'<p>{words}</p><img alt="{words}" src="{_drawn(figure)}">' for words, figure in pictures.items())
-    return console.export_html(inline_styles=True, code_format=_FORMAT.replace("PICTURES", drawn))
-
-
-def _drawn(figure: Any) -> str:
-    import matplotlib.pyplot as plt
-
-    buffer = BytesIO()
-    figure.savefig(buffer, dpi=_DPI, metadata={"Software": None})
-    plt.close(figure)
-    return data_address(buffer.getvalue(), "image/png")
+    for figure in _figures(record):
+        console.print(figure)
+    drawn = "".join(
+        f'<p>{words}</p><img alt="{words}" src="{data_address(png_of(draw, dpi=_DPI), "image/png")}">'
+        for words, draw in pictures.items()
+    )
+    page = (Path(__file__).parent / PAGE).read_text(encoding="utf-8").replace("PICTURES", drawn)
+    return console.export_html(inline_styles=True, code_format=page)
 
 
 def where_not_first(rows: dict[str, dict[str, float]]) -> str:

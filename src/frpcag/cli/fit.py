@@ -71,13 +71,13 @@ def _write(folder: Path, table: Table, model: FRPCAG, clusterer: FRPCAGClusterin
 
 
 def _rows(record: dict[str, Any], labels: np.ndarray | None) -> Rows:
-    certificate, *chosen = rows_of(record)
+    proof, *chosen = rows_of(record)
     rule = "singular values above 1 % of the largest" if record["parameters"]["n_components"] is None else "as asked"
     corrupted = record["corrupted"]
     unit = " of the spread of the column" if corrupted["in_units"] else ""
     return [
         data_row(record["data"]),
-        certificate,
+        proof,
         ("components", f"{record['rank']} ({rule})"),
         (
             "corruption",

@@ -9,7 +9,8 @@ import numpy as np
 
 from frpcag import FRPCAG
 from frpcag.cli.errors import InputError
-from frpcag.report.cells import count_of, percent
+from frpcag.report.cells import count_of
+from frpcag.report.words import certificate
 
 
 def with_settings(model: Any, settings: dict[str, Any], **inner: Any) -> Any:
@@ -72,7 +73,7 @@ def _graph(graph: Any) -> dict[str, Any] | None:
 
 def rows_of(record: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a person wants to know of a solve: its proof, gammas and graphs."""
-    rows = [("certificate", certificate_in_words(record["certificate"]))]
+    rows = [("certificate", certificate(record["certificate"]))]
     for name in ("gamma1", "gamma2"):
         auto = " (auto)" if record["parameters"].get(name) == "auto" else ""
         rows.append((name, f"{record[name]:.4g}{auto}"))
@@ -80,17 +81,3 @@ def rows_of(record: dict[str, Any]) -> list[tuple[str, str]]:
         words = graph and f"{graph['method']}, {count_of(graph['n_edges'], 'edge')}, {graph['laplacian']}"
         rows.append((f"graph of {name}", words or "none"))
     return rows
-
-
-def certificate_in_words(proof: dict[str, Any]) -> str:
-    """Return the certificate as a sentence.
-
-    Examples
-    --------
-    >>> from frpcag.cli.models import certificate_in_words
-    >>> certificate_in_words({"relative_gap": 8e-4, "tol": 1e-3, "n_iter": 17, "status": "converged"})
-    'within 0.08 % of the optimum, proved (asked for 0.1 %; 17 steps)'
-    """
-    ends = {"max_iter": ", the limit", "interrupted": ", then interrupted"}
-    asked = f"asked for {percent(proof['tol'])}; {count_of(proof['n_iter'], 'step')}{ends.get(proof['status'], '')}"
-    return f"within {percent(proof['relative_gap'])} of the optimum, proved ({asked})"

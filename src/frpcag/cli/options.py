@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import math
+import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,33 +19,20 @@ _DEFAULTS = {"seed": 0, "every": 1, "fit_frames": 1000, "max_memory": 4.0, "thre
 
 
 def parse_value(text: str) -> Any:
-    """Return what a word is in Python: a number, a tuple, None, True, False; a word where it is none of them.
+    """Return what a word is in Python: a number, a size, a tuple, None, True, False; a word where it is none of them.
 
     Examples
     --------
     >>> from frpcag.cli.options import parse_value
-    >>> parse_value("0.5"), parse_value("none"), parse_value("8, 8"), parse_value("auto")
-    (0.5, None, (8, 8), 'auto')
+    >>> parse_value("0.5"), parse_value("none"), parse_value("28x28"), parse_value("auto")
+    (0.5, None, (28, 28), 'auto')
     """
+    if size := re.fullmatch(r"(\d+)[xX](\d+)", text):
+        return int(size[1]), int(size[2])
     try:
         return ast.literal_eval(text.capitalize() if text in ("none", "true", "false") else text)
     except (ValueError, SyntaxError):
         return text
-
-
-def _pair(text: str) -> tuple[int, int]:
-    first, second = text.lower().split("x")
-    if int(first) < 1 or int(second) < 1:
-        raise ValueError
-    return int(first), int(second)
-
-
-def parse_feature_shape(text: str) -> tuple[int, int]:
-    """Return (height, width) from ``HxW``."""
-    try:
-        return _pair(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be HEIGHTxWIDTH of an image, such as 28x28") from None
 
 
 def parse_resize(text: str) -> tuple[int, int] | float:
@@ -55,14 +44,11 @@ def parse_resize(text: str) -> tuple[int, int] | float:
     >>> parse_resize("320x240"), parse_resize("0.5")
     ((240, 320), 0.5)
     """
-    try:
-        if "x" in text.lower():
-            return _pair(text)[::-1]
-        if 0 < float(text) <= 16:
-            return float(text)
-    except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r} must be WIDTHxHEIGHT, such as 320x240, or a factor, such as 0.5")
+    value = parse_value(text)
+    sizes = value[::-1] if isinstance(value, tuple) else (value,)
+    if not all(isinstance(size, (int, float)) and 0 < size < math.inf for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text!r} must be WIDTHxHEIGHT, such as 320x240, or a factor, such as 0.5")
+    return sizes if len(sizes) == 2 else sizes[0]
 
 
 class _Set(argparse.Action):
@@ -77,10 +63,9 @@ class _Set(argparse.Action):
 
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(("seed", "jobs", "max_frames", "every", "fit_frames"), int),
-    **dict.fromkeys(("clusters", "k", "n_components", "threshold"), parse_value),
+    **dict.fromkeys(("clusters", "k", "n_components", "threshold", "feature_shape"), parse_value),
     "max_memory": float,
     "resize": parse_resize,
-    "feature_shape": parse_feature_shape,
     "delimiter": lambda text: {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text),
     "output": Path,
     "model": Path,

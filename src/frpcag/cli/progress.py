@@ -60,10 +60,6 @@ class Bar:
         """Show that ``done`` of ``total`` pieces are finished, the next being ``name``."""
         self._bars.update(self._task, description=name, total=total, completed=done)
 
-    def steps(self, at: Progress) -> None:
-        """Show one step of a solve that its limit ends."""
-        self.advance(f"solving, step {at.n_iter} of {at.max_iter}", at.n_iter, at.max_iter)
-
     def __call__(self, at: Progress) -> None:
         """Show one solver step."""
         if not isfinite(self._first_gap):

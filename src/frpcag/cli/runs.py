@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import sys
@@ -152,20 +151,13 @@ def check_output(output: Path, *, overwrite: bool) -> None:
 @contextmanager
 def run_folder(output: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a folder that becomes ``output`` if the block ends well; errors speak of ``--output``."""
-    if os.path.lexists(output):
-        if not overwrite:
-            raise InputError(
-                f"--output={output} exists; pass another --output, or --overwrite to replace an earlier run."
-            )
-        if output.is_symlink() or not (output / RUN_FILE).is_file():
-            raise InputError(
-                f"--output={output} is not the folder of an earlier run (it holds no {RUN_FILE}), so it is "
-                "not replaced; pass another --output, or delete it yourself."
-            )
     try:
         with atomic_folder(output, overwrite=overwrite) as folder:
             yield folder
     except OSError as error:
+        if isinstance(error, FileExistsError) and error.strerror is None:  # ours, in clear words
+            said = str(error).replace("another path", "another --output").replace("overwrite=True", "--overwrite")
+            raise InputError(said.replace("path=", "--output=", 1)) from error
         reason = error.strerror or str(error)
         raise InputError(
             f"--output={output} cannot be written ({reason}), and nothing was left there; pass a folder that "

@@ -44,10 +44,11 @@ def read_input(run: Run) -> Table:
             f"{file}: {len(lost)} of {len(X)} rows hold no number, the first is {table.row_name(lost[0])}; delete them."
         )
     shape = getattr(asked, "feature_shape", None)
-    if shape is not None and prod(shape) != X.shape[1]:
+    if shape is not None and (not isinstance(shape, tuple) or prod(shape) != X.shape[1]):
+        said = "x".join(map(str, shape)) if isinstance(shape, tuple) else shape
         raise InputError(
-            f"--feature-shape={shape[0]}x{shape[1]} has {prod(shape)} pixels but {file} has {X.shape[1]} features; "
-            "pass height and width of the image behind a row."
+            f"--feature-shape={said} must be HEIGHTxWIDTH of the image behind a row, such as 28x28; {file} has "
+            f"{X.shape[1]} features."
         )
     run.column_name, run.notices = table.column_name, table.notices
     run.record |= _described(table, file, float32=asked.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,9 @@ from frpcag.cli.errors import InputError
 from frpcag.cli.models import parameters, with_settings
 from frpcag.cli.runs import Result, Rows, Run
 from frpcag.cli.video_outputs import Clip, video_page, write_results
+from frpcag.report import Fit
 from frpcag.report.cells import percent
+from frpcag.report.words import certificate
 from frpcag.video.decode import STREAMS
 from frpcag.video.frames import FrameSource, sample_frames
 from frpcag.video.separator import BYTES_PER_ENTRY
@@ -31,7 +32,9 @@ def work(run: Run) -> Result:
     )
     limit = 1 if asked.model else min(asked.fit_frames, _frames_in_memory(frames, asked.max_memory))
     sample, numbers, n_frames = _sampled(frames, limit, run)
-    separator = BackgroundSeparator(threshold=asked.threshold, n_jobs=asked.jobs, callback=run.bar.steps)
+    separator = BackgroundSeparator(
+        threshold=asked.threshold, n_jobs=asked.jobs, callback=lambda progress: run.bar(progress)
+    )
     separator = with_settings(separator, asked.set)
     if asked.model:
         separator = _loaded(run, sample.shape[1:])
@@ -53,7 +56,7 @@ def work(run: Run) -> Result:
         "gamma1": separator.gamma1_,
         "certificate": None
         if fitted is None
-        else {"relative_gap": separator.duality_gap_, "n_iter": separator.n_iter_},
+        else {"relative_gap": separator.duality_gap_, "tol": separator.tol, "n_iter": separator.n_iter_},
     }
     kept: dict[int, dict[str, Array]] = {}
 
@@ -62,7 +65,10 @@ def work(run: Run) -> Result:
         run.record["foreground"] = {"share": float(np.mean(shares)), "largest": float(np.max(shares))}
         run.lap("separate_and_write")
 
-    return Result(write=write, page=partial(video_page, kept, run.record), rows=_rows)
+    def page(**about: Any) -> Fit:
+        return video_page(kept, run.record, [f"{name}: {text}." for name, text in _rows(run.record)], **about)
+
+    return Result(write=write, page=page, rows=_rows)
 
 
 def _loaded(run: Run, shape: tuple[int, ...]) -> BackgroundSeparator:
@@ -127,4 +133,5 @@ def _rows(record: dict[str, Any]) -> Rows:
         ("background", f"frozen, from {record['model']}" if fitted is None else learned),
         ("noise", noise),
         ("foreground", f"{percent(share['share'])} of the pixels, {percent(share['largest'])} at most"),
+        *([("certificate", certificate(record["certificate"]))] if record["certificate"] else []),
     ]

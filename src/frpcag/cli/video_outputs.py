@@ -17,7 +17,6 @@ from frpcag import BackgroundSeparator
 from frpcag.cli.progress import Bar
 from frpcag.insight import OutlierShares
 from frpcag.report import Fit, Pictures
-from frpcag.report.cells import percent
 from frpcag.report.pictures import MAX_PICTURES, MAX_SIDE
 from frpcag.video.decode import import_pillow
 from frpcag.video.encode import video_writer, write_image
@@ -117,26 +116,15 @@ def write_results(folder: Path, clip: Clip, kept: dict[int, dict[str, Array]], b
     return shares
 
 
-def video_page(kept: dict[int, dict[str, Array]], record: dict[str, Any], **about: Any) -> Fit:
-    """Return a run as a report shows it: some of its frames, and what its record says."""
+def video_page(kept: dict[int, dict[str, Array]], record: dict[str, Any], lines: list[str], **about: Any) -> Fit:
+    """Return a run as a report shows it: some of its frames, and lines about all of them."""
     stacks = {name: np.stack([frame[name] for frame in kept.values()]) for name in next(iter(kept.values()))}
     stacks["mask"] = on = stacks["mask"] > 127
     grey = [stacks[name].astype(np.float32) for name in ("frame", "background")]
     X, U = (A.mean(axis=3) if A.ndim == 4 else A for A in grey)
     m, h, w = on.shape
-    data, share, proof, threshold = (record[name] for name in ("data", "foreground", "certificate", "threshold"))
+    data, threshold = record["data"], float(record["threshold"])
     height, width = data["frame_shape"][:2]
-    lines = [
-        f"{data['n_frames']} frames of {width} x {height} pixels were split into a background and what moves in front "
-        "of it.",
-        f"{percent(share['share'])} of the pixels are foreground, {percent(share['largest'])} in the fullest frame: "
-        f"where the clip leaves its background by more than {threshold:.3g} (its noise is {record['noise']:.3g}).",
-    ]
-    if proof:
-        lines.append(
-            f"The background is proved to be within {percent(proof['relative_gap'])} of the optimum after "
-            f"{proof['n_iter']} steps."
-        )
     return Fit(
         U=U.reshape(m, -1),
         S=np.where(on, X - U, np.float32(0)).reshape(m, -1),
@@ -144,7 +132,7 @@ def video_page(kept: dict[int, dict[str, Array]], record: dict[str, Any], **abou
         feature_names=[f"row {height * y // h}, column {width * x // w}" for y in range(h) for x in range(w)],
         pictures=Pictures(stacks, signed=(), is_video=True, total=data["n_frames"]),
         numbers=list(kept),
-        shares=OutlierShares(float(threshold), float(on.mean()), on.mean(axis=(1, 2)), on.mean(axis=0).ravel()),
+        shares=OutlierShares(threshold, float(on.mean()), on.mean(axis=(1, 2)), on.mean(axis=0).ravel()),
         lines=lines,
         parameters=record["parameters"],
         **about,

@@ -31,10 +31,10 @@ class Picture(NamedTuple):
 
 def draw_figures(fit: Fit) -> list[Picture]:
     """Draw what a fit has to show; the cell map comes first, where there is one."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    return [Picture(name, title, caption, _image(draw)) for name, title, caption, draw in _plans(fit)]
+    return [
+        Picture(name, title, caption, data_address(png_of(draw), "image/png"))
+        for name, title, caption, draw in _plans(fit)
+    ]
 
 
 def _plans(fit: Fit) -> Iterator[tuple[str, str, str, Callable[[], Any]]]:
@@ -93,16 +93,19 @@ def _plans(fit: Fit) -> Iterator[tuple[str, str, str, Callable[[], Any]]]:
         )
 
 
-def _image(draw: Callable[[], Any]) -> str:
-    """Return the data address of one plot."""
+def png_of(draw: Callable[[], Any], *, dpi: int = _DPI) -> bytes:
+    """Return one plot as a picture; ``draw`` draws it, without a screen, and returns its figure or axes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     buffer = io.BytesIO()
     with plt.style.context("default", after_reset=True), fonts_as_they_are():
         figure = draw().figure
-        figure.savefig(buffer, dpi=_DPI, metadata={"Software": None})
+        figure.savefig(buffer, dpi=dpi, metadata={"Software": None})
         plt.close(figure)
-    return data_address(buffer.getvalue(), "image/png")
+    return buffer.getvalue()
 
 
 @contextmanager

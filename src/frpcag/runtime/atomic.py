@@ -81,13 +81,13 @@ def atomic_folder(path: str | os.PathLike, *, overwrite: bool = False) -> Iterat
     (['run'], ['run.json'])
     """
     target = Path(os.path.abspath(path))
-    _check_free(target, overwrite)
+    _check_free(path, overwrite)
     made = _make_parents(target)
     partial = _sibling(target, "partial")
     try:
         partial.mkdir()
         yield partial
-        _check_free(target, overwrite)
+        _check_free(path, overwrite)
         with hold_signals():
             _put_in_place(partial, target)
     except BaseException:
@@ -99,7 +99,8 @@ def atomic_folder(path: str | os.PathLike, *, overwrite: bool = False) -> Iterat
         raise
 
 
-def _check_free(target: Path, overwrite: bool) -> None:
+def _check_free(path: str | os.PathLike, overwrite: bool) -> None:
+    target = Path(path)
     if not os.path.lexists(target):
         return
     if not overwrite:
