@@ -55,11 +55,11 @@ def placed(problem, firsts):
     p, run, n_parts = problem.X.shape[1], uuid4().hex, len(firsts) - 1
     features = blocks.feature_lists(problem.L2, 2 * problem.gamma2, problem.X.dtype, p, STEP)
     steps = (problem.loss, STEP / power_of_two(STEP), LOSSES[problem.loss].numbers(STEP, problem.huber_delta))
-    numbers = Numbers(steps, (problem.loss, 1.0, -1.0, 1.0, np.ones(p)), p)
+    numbers = Numbers(steps, (problem.loss, 1.0, -1.0, 1.0, np.ones(p)), p, 5.0)
     tokens = [
         place(
             blocks.join_rows(rows[a:b], graphs[a:b], (i, np.array(SIZES), firsts), 2 * problem.gamma1, STEP),
-            features, None, (run, i, n_parts), numbers, 5.0,
+            features, None, (run, i, n_parts), numbers,
         )
         for i, (a, b) in enumerate(pairwise(firsts))
     ]  # fmt: skip

@@ -110,20 +110,21 @@ class DaskBackend(Backend):
             (problem.loss, step / power_of_two(step), LOSSES[problem.loss].numbers(step, problem.huber_delta)),
             (problem.loss, problem.huber_delta, lo, hi, columns),
             p,
+            self.patience,
         )
         features = layout.cluster.submit(feature_lists, problem.L2, 2 * problem.gamma2, dtype, p, step)
         start = None
         if U0 is not None:
             start = layout.map(_both, [np.asarray(U0[a:b], dtype) for a, b in pairwise(layout.bounds)])
         blocks = problem.X.parts
-        firsts = [0, *(j for j in range(1, len(blocks)) if layout.homes[j] != layout.homes[j - 1]), len(blocks)]
+        firsts = [0, *(j for j in range(1, len(blocks)) if layout.owners[j] != layout.owners[j - 1]), len(blocks)]
         graphs = [None for _ in blocks] if problem.L1 is None else problem.L1.parts
         sizes = np.array(layout.sizes)
         rows = [
             (list(blocks[a:b]), list(graphs[a:b]), (i, sizes, np.array(firsts)), 2 * problem.gamma1, step)
             for i, (a, b) in enumerate(pairwise(firsts))
         ]
-        data = layout.cluster.map(join_rows, rows, [layout.homes[first] for first in firsts[:-1]])
+        data = layout.cluster.map(join_rows, rows, [layout.owners[first] for first in firsts[:-1]])
         blocks.clear()  # the joined copies serve from here on
         return BlockState(problem, step, features, numbers, on_host, np.array(firsts), data, start)
 
@@ -196,25 +197,19 @@ class DaskBackend(Backend):
     def _begin(self, state: BlockState) -> None:
         """Place the parts on the workers, and let them tell each other which rows they need."""
         layout, runs = state.problem.layout, list(pairwise(map(int, state.firsts)))
+        starts = [None if state.start is None else state.start[a:b] for a, b in runs]
+        who = [(state.run, i, len(runs)) for i in range(len(runs))]
         tasks = [
-            (
-                state.data[i],
-                state.features,
-                None if state.start is None else list(state.start[a:b]),
-                (state.run, i, len(runs)),
-                state.numbers,
-                self.patience,
-            )
-            for i, (a, b) in enumerate(runs)
+            (rows, state.features, *more, state.numbers) for *more, rows in zip(starts, who, state.data, strict=True)
         ]
-        homes = [layout.homes[a] for a, _ in runs]
-        state.tokens, state.start = layout.cluster.map(place, tasks, homes), None
+        owners = [layout.owners[a] for a, _ in runs]
+        state.tokens, state.start = layout.cluster.map(place, tasks, owners), None
         tokens = [(token,) for token in state.tokens]
-        state.directory = layout.cluster.gather(layout.cluster.map(where, tokens, homes))
+        state.directory = layout.cluster.gather(layout.cluster.map(where, tokens, owners))
         if None in state.directory:
             raise PartLost("a worker died at the start of the steps")
         for address, (a, b) in zip(state.directory, runs, strict=True):
-            layout.homes[a:b] = [address or None] * (b - a)
+            layout.owners[a:b] = [address or None] * (b - a)
         self._call(state, "exchange_halo_lists")
 
     def _advance(
@@ -257,8 +252,8 @@ class DaskBackend(Backend):
             parts = layout.map(getitem, blocks, ["U" for _ in blocks])
             return RowBlocks(parts, problem.X.shape, problem.X.dtype, layout)
         assert state.tokens is not None
-        homes = [home or None for home in state.directory]
-        whole = layout.cluster.map(collect, [(token, which) for token in state.tokens], homes)
+        owners = [owner or None for owner in state.directory]
+        whole = layout.cluster.map(collect, [(token, which) for token in state.tokens], owners)
         if state.on_host:
             return np.concatenate([block for part in layout.cluster.gather(whole) for block in part])
         layout.cluster.gather(layout.cluster.map(len, [(part,) for part in whole], [None for _ in whole]))

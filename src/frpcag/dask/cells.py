@@ -20,10 +20,10 @@ from frpcag.runtime.threads import block_pool
 
 Array = np.ndarray
 
-# Where blocks are searched with their guests: cells per block, never more than this many, and the cells near a row
+# Where whole blocks are searched: cells per block, never more than this many, and the cells near a row
 # whose blocks search neighbours for it, its own among them.
 _CELLS_PER_BLOCK, _MAX_CELLS = 16, 4096
-N_VISITS = 6
+N_ASKED = 6
 # Cells nearest to a row that say which cells have neighbours in each other.
 _LINKED = 4
 # Pieces of a cut cell that a row looks at.
@@ -144,9 +144,9 @@ def order_rows(
     anywhere = [None for _ in chunks]
     ids = cluster.map(np.arange, [(int(a), int(b)) for a, b in pairwise(starts)], anywhere)
     if n_blocks == 1:
-        homes = deal(cluster, 1)
-        X, ids = ([cluster.submit(np.concatenate, list(parts), home=homes[0])] for parts in (chunks, ids))
-        return Layout(cluster, [n], homes), X, ids, [cluster.submit(np.zeros, (n, 0), home=homes[0])], None
+        owners = deal(cluster, 1)
+        X, ids = ([cluster.submit(np.concatenate, list(parts), owner=owners[0])] for parts in (chunks, ids))
+        return Layout(cluster, [n], owners), X, ids, [cluster.submit(np.zeros, (n, 0), owner=owners[0])], None
     wanted = int(2 * np.sqrt(n)) if lists else min(_CELLS_PER_BLOCK * n_blocks, n // 8, _MAX_CELLS)
     n_cells, rng = max(n_blocks, wanted), np.random.default_rng(seed)
 
@@ -160,16 +160,16 @@ def order_rows(
     shared = cluster.submit(same, view)
     sample = cluster.map(_seen, [(part, shared) for part in some(TRAINING_POINTS_PER_LIST * n_cells)], anywhere)
     centroids = _train(cluster, sample, n_cells)
-    n_near = min(N_PROBES if lists else N_VISITS, n_cells)
+    n_near = min(N_PROBES if lists else N_ASKED, n_cells)
     near = cluster.map(_assign, [(chunk, shared, centroids, n_near) for chunk in chunks], anywhere)
     counts, links = tree_sum(cluster, cluster.map(_count, [(found, n_cells) for found in near], anywhere))
     cells = group_cells(cluster.gather(centroids), counts, links, n_blocks, view=view, lists=lists)
     shared = cluster.submit(same, cells)
-    homes = deal(cluster, cells.n_blocks)
+    owners = deal(cluster, cells.n_blocks)
     tasks = [(chunk, at, found, shared) for chunk, at, found in zip(chunks, ids, near, strict=True)]
-    blocks = exchange(cluster, cluster.map(_send_home, tasks, anywhere), homes)
+    blocks = exchange(cluster, cluster.map(_to_owners, tasks, anywhere), owners)
     del near, tasks
-    layout = Layout(cluster, [0] * len(homes), homes)
+    layout = Layout(cluster, [0] * len(owners), owners)
     blocks = layout.map(_in_order, blocks, [shared] * len(blocks))
     X, ids, near = (layout.map(getitem, blocks, [k] * len(blocks)) for k in range(3))
     layout.sizes = cluster.gather(layout.map(len, ids))
@@ -204,7 +204,7 @@ def group_cells(
     return Cells(centroids, first_piece, n_pieces, block_of, rank, view, lists)
 
 
-def visitors(X: Array, near: Array, ids: Array, cells: Cells, block: int, start: int) -> list[tuple[Array, ...]]:
+def remote_queries(X: Array, near: Array, ids: Array, cells: Cells, block: int, start: int) -> list[tuple[Array, ...]]:
     """Return for every other block the rows that look for neighbours there too: their positions, cells and ids."""
     looks = cells.looked_at(near, ids)
     blocks = np.where(looks < 0, -1, cells.block_of[looks])
@@ -253,12 +253,12 @@ def _train(cluster: Here | Cluster, sample: Sequence[Any], n_cells: int) -> Any:
     """Return centroids of cells by k-means on a sample, every part of it where it is."""
     group = -(-len(sample) // _SAMPLE_PARTS)
     groups = [(sample[i : i + group],) for i in range(0, len(sample), group)]
-    # Dask would do all sums where the first centroids are made, of all parts: each has a home instead.
-    homes = deal(cluster, len(groups))
-    parts = cluster.map(np.concatenate, groups, homes)
+    # Dask would do all sums where the first centroids are made, of all parts: each has an owner instead.
+    owners = deal(cluster, len(groups))
+    parts = cluster.map(np.concatenate, groups, owners)
     centroids = cluster.submit(_first_centroids, parts, n_cells)
     for _ in range(TRAINING_STEPS):
-        sums = cluster.map(_cell_sums, [(part, centroids) for part in parts], homes)
+        sums = cluster.map(_cell_sums, [(part, centroids) for part in parts], owners)
         centroids = cluster.submit(_means, sums, centroids)
     return centroids
 
@@ -309,9 +309,9 @@ def _count(near: Array, n_cells: int) -> tuple[Array, sp.csr_array]:
     return np.bincount(near[:, 0], minlength=n_cells), links
 
 
-def _send_home(chunk: Array, ids: Array, near: Array, cells: Cells) -> list[tuple[Array, ...]]:
-    home = cells.block_of[cells.pieces(near[:, 0], ids)]
-    return split_rows((chunk, ids, near), np.arange(len(chunk)), home, cells.n_blocks)
+def _to_owners(chunk: Array, ids: Array, near: Array, cells: Cells) -> list[tuple[Array, ...]]:
+    owner = cells.block_of[cells.pieces(near[:, 0], ids)]
+    return split_rows((chunk, ids, near), np.arange(len(chunk)), owner, cells.n_blocks)
 
 
 def _in_order(block: tuple[Array, ...], cells: Cells) -> tuple[Array, ...]:

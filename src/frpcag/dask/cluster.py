@@ -24,8 +24,8 @@ _ATTEMPTS = 5
 class Cluster:
     """Tasks run by the workers of a Dask client; their results stay there as futures.
 
-    A task with a ``home`` runs on that worker while it lives, and anywhere else after. A lost result is computed again
-    from those it was made of, by the scheduler.
+    A task with an ``owner`` runs on that worker while it lives, and anywhere else after. The scheduler computes a lost
+    result again from those it was made of.
 
     Parameters
     ----------
@@ -73,21 +73,21 @@ class Cluster:
                     return list(said.values())
             raise failed[0] if failed else RuntimeError(self._no_workers())
 
-    def submit(self, function: Callable, *args: Any, home: Any = None) -> Any:
+    def submit(self, function: Callable, *args: Any, owner: Any = None) -> Any:
         """Return the future of a task."""
-        return self.map(function, [args], [home])[0]
+        return self.map(function, [args], [owner])[0]
 
-    def map(self, function: Callable, rows: Sequence[tuple], homes: Sequence[Any]) -> list[Any]:
-        """Return the futures of one task for every row of arguments; those with the same home are sent together."""
+    def map(self, function: Callable, rows: Sequence[tuple], owners: Sequence[Any]) -> list[Any]:
+        """Return the futures of one task for every row of arguments; those with the same owner are sent together."""
         futures: list[Any] = [None] * len(rows)
         with self._in_words():
-            for home in dict.fromkeys(homes):
-                at = [i for i, other in enumerate(homes) if other == home]
-                where = {} if home is None else {"workers": [home], "allow_other_workers": True}
+            for owner in dict.fromkeys(owners):
+                at = [i for i, other in enumerate(owners) if other == owner]
+                where = {} if owner is None else {"workers": [owner], "allow_other_workers": True}
                 columns = list(map(list, zip(*(rows[i] for i in at), strict=True)))
                 do = function
-                if home is not None and not all(_depends(rows[i]) for i in at):
-                    # A task that waits for nothing and loses its home when there is no other worker is never looked at
+                if owner is not None and not all(_depends(rows[i]) for i in at):
+                    # A task that waits for nothing and loses its owner when there is no other worker is never looked at
                     # again by the scheduler, whoever joins; one that waits for another task is.
                     do, columns = _after, [[self._always() for _ in at], [function for _ in at], *columns]
                 sent = self.client.map(do, *columns, pure=False, **where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,9 +16,10 @@ from sklearn.utils.validation import validate_data
 
 from frpcag.backends.units import Moves, Terms
 from frpcag.dask import block_tasks
+from frpcag.dask.backend import DaskBackend
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.checkpoint import Checkpoint
-from frpcag.dask.engine_graphs import BlockGraphs
+from frpcag.dask.feature_graph import column_products, graph_from_products
 from frpcag.dask.memory import require_worker_memory
 from frpcag.dask.parts import retry_when_lost
 from frpcag.dask.prepared import (
@@ -27,30 +29,39 @@ from frpcag.dask.prepared import (
     fingerprint,
     prepare,
     resume,
+    save_prepared,
 )
 from frpcag.dask.problem_rows import box
 from frpcag.dask.row_chunks import as_row_chunks
+from frpcag.dask.sample_graph import BlockGraph, given_graph, search_graph
+from frpcag.dask.search import looks_at_lists
 from frpcag.dask.tasks import Layout, current_cluster, exchange, tree_sum
 from frpcag.data.preprocess import check_range, check_shape, column_moments
-from frpcag.engines.base import Centred, Factors
+from frpcag.engines.base import Centred, Engine, Factors
 from frpcag.engines.gammas import (
     gamma_of,
     looked_at,
     reference_row,
     rounding_of,
 )
+from frpcag.graphs import GRAPHS, Graph
+from frpcag.graphs.build import SEARCHES, GraphOptions, graph_of
 from frpcag.graphs.checks import check_n_neighbors
-from frpcag.graphs.metric import check_metric
+from frpcag.graphs.index import choose_search
+from frpcag.graphs.laplacian import check_laplacian
+from frpcag.graphs.metric import Metric, check_metric
 from frpcag.linalg.factorize import check_n_components, gram_factors, power_unit
 from frpcag.runtime.malloc import keep_freed_memory
 
 Array = np.ndarray
 
+logger = logging.getLogger("frpcag")
+
 # Features whose p x p products the client and the workers can hold.
 MOST_FEATURES = 1 << 14
 
 
-class DaskEngine(BlockGraphs):
+class DaskEngine(Engine):
     """Row chunks on the workers of the current Dask client; the results of the size of ``X`` are Dask arrays.
 
     ``low_rank_``, ``sparse_`` and ``embedding_`` have the rows and chunks of ``X``; ``sample_graph_`` is a
@@ -59,8 +70,13 @@ class DaskEngine(BlockGraphs):
 
     def __init__(self, model: Any, multiples: tuple[float, float] = (1.0, 1.0)) -> None:
         super().__init__(model, multiples)
-        self.restored: list[Any] = []
+        self.backend = model.backend if isinstance(model.backend, DaskBackend) else DaskBackend()
+        self.cluster: Any = None
+        self.store: Checkpoint | None = None
+        self.given: tuple[Any, Any] = (None, None)
+        self.has_missing = False
         self.seed: int | None = None
+        self.restored: list[Any] = []
 
     def whole(self, stages: Callable[[], Any], again: Callable[[], None]) -> Any:
         """Return what the stages come to: from the checkpoint or the start again, where a worker died with a part."""
@@ -135,6 +151,41 @@ class DaskEngine(BlockGraphs):
             rows = prepare(cluster, chunks, sizes, dtype, mean, std, **options)
         return Centred(rows, mean, std)
 
+    def graph(self, basis: Any, axis: int) -> Any:
+        """Return the graph of the samples, cut into the blocks, or of the features; None without one.
+
+        ``basis`` is a `BlockRows`; of a clean part, which are `RowBlocks`, no graph is made.
+        """
+        if isinstance(basis, RowBlocks):
+            return None
+        if axis == 1:
+            return self._feature_graph(basis)
+        if not basis.complete:
+            self._complete(basis)
+        return basis.graph
+
+    def given_graph(self, name: str, n_nodes: int) -> Any:
+        """Return a graph that was given, how to search for one, or None."""
+        method = getattr(self.model, name)
+        if method is None or (isinstance(method, str) and method in SEARCHES):
+            return method
+        axis = 0 if name == "sample_graph" else 1
+        known = method in GRAPHS if isinstance(method, str) else hasattr(method, "fit_transform")
+        if known and (method, axis) != ("grid", 1):
+            raise ValueError(
+                f"{name}={method!r} is not done by backend='dask'; pass one of {', '.join(map(repr, SEARCHES))}, a "
+                "sparse adjacency, a Graph or None."
+            )
+        model = self.model
+        options = GraphOptions(axis=axis, laplacian=model.laplacian, feature_shape=model.feature_shape, argument=name)
+        return graph_of(np.broadcast_to(0.0, (n_nodes, 1) if axis == 0 else (1, n_nodes)), method, options)
+
+    def looks_at_lists_by(self, shape: tuple[int, int], metric: Metric, *, has_missing: bool = False) -> bool:
+        """Say whether rows look at the lists near them (`frpcag.dask.search.looks_at_lists`)."""
+        search = choose_search(*shape, method=self.given[0], metric=metric)
+        k = self.chosen_neighbors(shape[0], 0)
+        return looks_at_lists(shape[0], k, search=search, metric=metric, has_missing=has_missing)
+
     def scale_free_gamma(self, Xc: BlockRows, graph: Any, axis: int) -> float:
         """Return the gamma of `frpcag.engines.gammas` along an axis."""
         layout = Xc.layout
@@ -196,17 +247,17 @@ class DaskEngine(BlockGraphs):
         slopes = [None for _ in rows.ids] if slope is None else slope.parts
         layout, sizes = U.layout, X.chunks[0]
         bounds = np.concatenate([[0], np.cumsum(sizes)])
-        homes = Layout.spread(layout.cluster, sizes).homes
+        owners = Layout.spread(layout.cluster, sizes).owners
         routed = layout.map(block_tasks.send_back, U.parts, slopes, rows.ids, [bounds for _ in U.parts])
-        back = exchange(layout.cluster, routed, homes)
+        back = exchange(layout.cluster, routed, owners)
         del routed
         terms = Terms(*problem.reaches, problem.loss, problem.huber_delta)
         chunks = layout.cluster.chunks(X)
         places = zip(back, chunks, bounds[:-1], strict=True)
         tasks = [(part, chunk, int(start), center, scale, terms) for part, chunk, start in places]
-        done = layout.cluster.map(block_tasks.rows_in_units, tasks, homes)
+        done = layout.cluster.map(block_tasks.rows_in_units, tasks, owners)
         del back, chunks, tasks
-        parts, moves = (layout.cluster.map(getitem, [(part, i) for part in done], homes) for i in (0, 1))
+        parts, moves = (layout.cluster.map(getitem, [(part, i) for part in done], owners) for i in (0, 1))
         self.restored = parts
         low_rank = layout.cluster.array(parts, [(size, U.shape[1]) for size in sizes], U.dtype)
         return low_rank, Moves(*tree_sum(layout.cluster, moves))
@@ -248,6 +299,59 @@ class DaskEngine(BlockGraphs):
         whole = array.rechunk((max(array.chunks[0]), -1))
         self.cluster.compute(whole.to_zarr(output, component=name, overwrite=True, compute=False))
         return da.from_zarr(output, component=name)
+
+    def _complete(self, rows: BlockRows) -> None:
+        """Find the sample graph, drop what only its search needs, and go on with what a checkpoint holds."""
+        if self.given[0] is not None:
+            rows.graph = self._sample_graph(rows)
+        rows.near = rows.cells = None  # a third of the bytes of float32 rows
+        rows.complete = True
+        if self.store is not None:
+            save_prepared(self.store, rows)
+
+    def _sample_graph(self, rows: BlockRows) -> BlockGraph:
+        given = self.given[0]
+        if isinstance(given, Graph):
+            names = ("sigma", "normalized", "method", "metric")
+            known: dict[str, Any] = {name: getattr(given, name) for name in names}
+            return given_graph(rows.layout, rows.ids, given.weights, **known)
+        model = self.model
+        graph = search_graph(
+            rows.layout,
+            rows.points,
+            rows.ids,
+            rows.near,
+            rows.cells,
+            n_features=rows.shape[1],
+            n_neighbors=self.chosen_neighbors(rows.shape[0], 0),
+            sigma=model.sigma if isinstance(model.sigma, str) else model.sigma / rows.unit,
+            normalized=check_laplacian(model.laplacian),
+            method=given,
+            seed=rows.seed,
+            metric=replace(rows.metric, cut=rows.metric.cut / rows.unit),
+        )
+        n, n_halo = rows.shape[0], graph.n_halo
+        logger.info(
+            "%d rows in %d blocks: %d halo rows (%.1f %% of the rows), %d pieces a step",
+            n, len(rows.layout.sizes), n_halo, 100 * n_halo / n, len(graph.halo.pairs),
+        )  # fmt: skip
+        return replace(graph, sigma=None if graph.sigma is None else graph.sigma * rows.unit)
+
+    def _feature_graph(self, rows: BlockRows) -> Graph | None:
+        given, (n, p) = self.given[1], rows.shape
+        if given is None or isinstance(given, Graph):
+            return given
+        if p == 1:
+            return None
+        unit, sigma, layout = rows.unit, self.model.sigma, rows.layout
+        graph = graph_from_products(
+            tree_sum(layout.cluster, layout.map(column_products, rows.points)),
+            n,
+            n_neighbors=self.chosen_neighbors(p, 1),
+            sigma=sigma if isinstance(sigma, str) else sigma / unit,
+            laplacian=self.model.laplacian,
+        )
+        return replace(graph, sigma=None if graph.sigma is None else graph.sigma * unit)
 
 
 def map_chunks(function: Any, X: Any, n_columns: int) -> Any:

@@ -69,6 +69,7 @@ class Numbers:
     step: tuple[str, float, tuple[float, ...]]
     gap: tuple
     p: int
+    patience: float
 
 
 @dataclass(eq=False)
@@ -83,7 +84,6 @@ class Part:
     n_parts: int
     live: Live
     numbers: Numbers
-    patience: float
     worker: Any  # None where no cluster is
     busy: bool = False
     sends: dict[int, Array] | None = None  # rows that the other parts need of this one
@@ -190,14 +190,12 @@ def _come_back(key: tuple[str, int]) -> Token:
     return Token(_ON_DISK.pop(key, None))
 
 
-def place(
-    rows: Any, features: Any, start: Sequence[Any] | None, who: tuple[str, int, int], numbers: Numbers, patience: float
-) -> Token:
+def place(rows: Any, features: Any, start: Sequence[Any] | None, who: tuple[str, int, int], numbers: Numbers) -> Token:
     """Make a part where its rows are; ``start`` are its blocks of U and Y, where they are not those of X."""
     worker = _this_worker()
     keep_freed_memory()  # it may have come since the fit began
     threads = 1 if worker is None else max(1, worker.state.nthreads)
-    part = Part(*who, Live(rows, features, start, n_threads=threads), numbers, patience, worker)
+    part = Part(*who, Live(rows, features, start, n_threads=threads), numbers, worker)
     if worker is not None:
         worker.handlers.setdefault("frpcag_message", receive)
     _PARTS[part.run, part.index] = part
@@ -263,8 +261,8 @@ async def _exchange(part: Part, turn: int, messages: dict[int, tuple], directory
                 missing = [j for j in messages if j not in here]
                 if await _all_at_work(part, missing, directory):
                     since = monotonic()
-                if monotonic() - since > part.patience:
-                    raise PartLost(f"other workers have sent nothing for {part.patience:g} s")
+                if monotonic() - since > part.numbers.patience:
+                    raise PartLost(f"other workers have sent nothing for {part.numbers.patience:g} s")
     finally:
         sending.cancel()
     return part.messages.pop(turn)
@@ -308,13 +306,9 @@ def _address(part: Part) -> str:
 
 
 def _this_worker() -> Any:
-    from importlib.util import find_spec
-
-    if find_spec("distributed") is None:
-        return None
-    from distributed import get_worker
-
     try:
+        from distributed import get_worker
+
         return get_worker()
-    except ValueError:
+    except (ImportError, ValueError):
         return None

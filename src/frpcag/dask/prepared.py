@@ -46,7 +46,7 @@ class BlockRows:
     unit: float = 1.0  # a power of two near the largest entry, where distances would leave the range of float32
     metric: Metric = EUCLIDEAN  # of the sample graph, where it is searched
     graph: BlockGraph | None = None
-    saved: bool = False  # whether these blocks were read from a checkpoint
+    complete: bool = False  # whether the graph is known, and saved where there is a checkpoint
 
     @property
     def points(self) -> list[Any]:
@@ -181,7 +181,7 @@ def resume(store: Checkpoint, cluster: Any) -> BlockRows | None:
     X, ids = (layout.map(getitem, blocks, [name for _ in blocks]) for name in ("X", "ids"))
     name, cut = note["metric"]
     metric = replace(METRICS[name], cut=cut)
-    known = {"seed": note["seed"], "unit": note["unit"], "metric": metric, "saved": True}
+    known = {"seed": note["seed"], "unit": note["unit"], "metric": metric, "complete": True}
     rows = BlockRows(layout, X, ids, tuple(note["shape"]), np.dtype(note["dtype"]), **known)
     if note["graph"] is not None:
         parts = layout.map(_unpack_graph, blocks)

@@ -134,9 +134,9 @@ class Halo:
     def __init__(self, layout: Layout, parts: Sequence[Any]) -> None:
         """Ask every block (a result that is a `LocalGraph`) what it needs."""
         self.layout = layout
-        owners = layout.cluster.gather(layout.map(_owners, parts))
-        pairs = [(i, j) for i, here in enumerate(owners) for j in here]
-        rows = layout.cluster.map(_need, [(parts[i], j) for i, j in pairs], [layout.homes[j] for _, j in pairs])
+        needed = layout.cluster.gather(layout.map(_needed_blocks, parts))
+        pairs = [(i, j) for i, blocks in enumerate(needed) for j in blocks]
+        rows = layout.cluster.map(_need, [(parts[i], j) for i, j in pairs], [layout.owners[j] for _, j in pairs])
         self.pairs = dict(zip(pairs, rows, strict=True))
 
     def fetch(self, parts: Sequence[Any]) -> list[list[Any]]:
@@ -144,17 +144,12 @@ class Halo:
 
         Only the rows picked travel: they are picked where their block lives.
         """
-        homes = [self.layout.homes[j] for _, j in self.pairs]
+        owners = [self.layout.owners[j] for _, j in self.pairs]
         tasks = [(parts[j], rows) for (_, j), rows in self.pairs.items()]
         fetched: list[list[Any]] = [[] for _ in parts]
-        for (i, _), piece in zip(self.pairs, self.layout.cluster.map(getitem, tasks, homes), strict=True):
+        for (i, _), piece in zip(self.pairs, self.layout.cluster.map(getitem, tasks, owners), strict=True):
             fetched[i].append(piece)
         return fetched
-
-    @property
-    def n_pieces(self) -> int:
-        """Pieces that change blocks in every step."""
-        return len(self.pairs)
 
 
 def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence[Any], halo: Halo) -> float:
@@ -202,7 +197,7 @@ def _gershgorin(part: LocalGraph) -> Maximum:
     return Maximum(float(abs(part.rows).sum(axis=1).max(initial=0.0)))
 
 
-def _owners(part: LocalGraph) -> list[int]:
+def _needed_blocks(part: LocalGraph) -> list[int]:
     return list(part.needs)
 
 

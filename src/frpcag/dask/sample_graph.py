@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from frpcag.dask.cells import Cells, visitors
+from frpcag.dask.cells import Cells, remote_queries
 from frpcag.dask.row_blocks import Halo, LocalGraph, largest_block_eigenvalue, localize
-from frpcag.dask.search import Options, chosen_search, find_neighbors
+from frpcag.dask.search import Options, find_neighbors
 from frpcag.dask.tasks import Layout, exchange, same, split_rows, tree_sum
-from frpcag.graphs.index import Index
+from frpcag.graphs.index import Index, choose_search
 from frpcag.graphs.laplacian import degrees, laplacian_rows, null_vector
 from frpcag.graphs.metric import EUCLIDEAN, Metric
 from frpcag.graphs.weights import gaussian_weights
@@ -112,24 +112,25 @@ def search_graph(
     """
     cluster, bounds, blocks = layout.cluster, layout.bounds, range(len(layout.sizes))
     starts = [int(start) for start in bounds[:-1]]
-    guests: list[Any] = [None for _ in blocks]
+    queries: list[Any] = [None for _ in blocks]
     shared = [cluster.submit(same, cells) for _ in blocks[:1]] * len(blocks)
     if cells is not None:
-        guests = exchange(cluster, layout.map(visitors, X, near, ids, shared, blocks, starts), layout.homes)
+        queries = exchange(cluster, layout.map(remote_queries, X, near, ids, shared, blocks, starts), layout.owners)
     n = int(bounds[-1])
-    search = chosen_search(n, n_features, method=method, metric=metric)
+    # As on one machine: blocks of a matrix too large for brute force are often small enough, and would take longer.
+    search = choose_search(n, n_features, method=method, metric=metric)
     options = [Options(n_neighbors, search, seed, metric) for _ in blocks]
-    found = layout.map(find_neighbors, X, ids, near, guests, shared, [bounds for _ in blocks], blocks, options)
-    del guests
+    found = layout.map(find_neighbors, X, ids, near, queries, shared, [bounds for _ in blocks], blocks, options)
+    del queries
     own, theirs = (layout.map(getitem, found, [i for _ in blocks]) for i in (0, 1))
-    returned = exchange(cluster, theirs, layout.homes)
+    returned = exchange(cluster, theirs, layout.owners)
     edges = layout.map(_merge, own, returned, starts, [n_neighbors for _ in blocks])
     del found, own, theirs, returned
     total, count = tree_sum(cluster, layout.map(_lengths, edges))
     if sigma == "auto":
         sigma = float(total) / max(int(count), 1)
     weighted = layout.map(_weigh, edges, [float(sigma) for _ in blocks])
-    back = exchange(cluster, layout.map(_turn, weighted, [bounds for _ in blocks], starts), layout.homes)
+    back = exchange(cluster, layout.map(_turn, weighted, [bounds for _ in blocks], starts), layout.owners)
     rows = layout.map(_adjacency, weighted, back, [bounds for _ in blocks], blocks)
     del weighted, back
     recall = _recall(layout, X, edges, n_neighbors, metric) if n_neighbors < bounds[-1] else 1.0
@@ -166,10 +167,10 @@ def given_graph(
     position = np.empty_like(order)
     position[order] = np.arange(len(order))
     bounds, rows = layout.bounds, []
-    for j, home in enumerate(layout.homes):
+    for j, owner in enumerate(layout.owners):
         part = A[order[bounds[j] : bounds[j + 1]]]
         part = sp.csr_array((part.data, position[part.indices], part.indptr), shape=part.shape).sorted_indices()
-        rows.append(layout.cluster.submit(same, part, home=home))
+        rows.append(layout.cluster.submit(same, part, owner=owner))
     known: dict[str, Any] = {"normalized": normalized, "sigma": sigma, "method": method, "metric": metric}
     return laplacian_blocks(layout, rows, ids, recall=np.nan, **known)
 

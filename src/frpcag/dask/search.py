@@ -1,4 +1,4 @@
-"""Neighbours of the rows of a block, and of its guests from other blocks."""
+"""Neighbours of the rows of a block, and of the rows of other blocks that ask there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from frpcag.dask.cells import Cells
 from frpcag.dask.tasks import split_rows
-from frpcag.graphs.index import SMALL, Index, choose_search
+from frpcag.graphs.index import SMALL, Index
 from frpcag.graphs.inverted_lists import N_PROBES
 from frpcag.graphs.metric import Metric
 from frpcag.graphs.points import Points, half_squared_norms
@@ -32,19 +32,11 @@ class Options(NamedTuple):
     metric: Metric
 
 
-def chosen_search(n: int, p: int, *, method: str, metric: Metric) -> str:
-    """Return "exact" or "approximate", as on one machine.
-
-    Blocks of a matrix too large for brute force are often small enough for it, and would take longer.
-    """
-    return choose_search(n, p, method=method, metric=metric)
-
-
 def looks_at_lists(n: int, n_neighbors: int, *, search: str, metric: Metric, has_missing: bool) -> bool:
     """Say whether rows look at the lists near them, in whatever blocks these are, as on one machine.
 
-    Otherwise they are guests in the blocks near them, and whole blocks are searched: exactly, by a robust metric, or
-    where entries are missing.
+    Otherwise they are sent as queries to the blocks near them, and whole blocks are searched: exactly, by a robust
+    metric, or where entries are missing.
     """
     listed = N_PROBES * np.sqrt(n) / 2  # rows in the lists that one looks at
     return (
@@ -60,30 +52,30 @@ def find_neighbors(
     X: Array,
     ids: Array,
     near: Array,
-    guests: tuple[Array, ...] | None,
+    queries: tuple[Array, ...] | None,
     cells: Cells | None,
     bounds: Array,
     block: int,
     options: Options,
 ) -> tuple[Any, Any]:
-    """Return the neighbour lists of the block's own rows, and those of its guests to be sent home.
+    """Return the neighbour lists of the block's own rows, and those of its remote queries, for their owners.
 
     Lists are positions over all blocks, -1 where there are too few, and distances.
     """
     start = int(bounds[block])
     if cells is None or not cells.are_lists:
-        own, lists = _among_all(X, guests, start, options)
+        own, lists = _among_all(X, queries, start, options)
     else:
-        own, lists = _among_lists(X, ids, near, guests, cells, start, block, options.n_neighbors)
-    at = np.zeros(0, np.int64) if guests is None else guests[1]
-    home = np.searchsorted(bounds, at, side="right") - 1
-    return own, split_rows((at, *lists), np.arange(len(at)), home, len(bounds) - 1)
+        own, lists = _among_lists(X, ids, near, queries, cells, start, block, options.n_neighbors)
+    at = np.zeros(0, np.int64) if queries is None else queries[1]
+    owner = np.searchsorted(bounds, at, side="right") - 1
+    return own, split_rows((at, *lists), np.arange(len(at)), owner, len(bounds) - 1)
 
 
-def _among_all(X: Array, guests: Any, start: int, options: Options) -> tuple[Any, Any]:
-    """Search the rows of the block and its guests together."""
+def _among_all(X: Array, queries: Any, start: int, options: Options) -> tuple[Any, Any]:
+    """Search the rows of the block and its remote queries together."""
     metric, seed = options.metric, options.seed % 2**32
-    rows, at = guests[:2] if guests is not None else (X[:0], np.zeros(0, np.int64))
+    rows, at = queries[:2] if queries is not None else (X[:0], np.zeros(0, np.int64))
     points = np.concatenate([X, rows]) if len(rows) else X
     positions = np.concatenate([start + np.arange(len(X)), at])
     n = len(points)
@@ -103,16 +95,16 @@ def _among_all(X: Array, guests: Any, start: int, options: Options) -> tuple[Any
 
 
 def _among_lists(
-    X: Array, ids: Array, near: Array, guests: Any, cells: Cells, start: int, block: int, k: int
+    X: Array, ids: Array, near: Array, queries: Any, cells: Cells, start: int, block: int, k: int
 ) -> tuple[Any, Any]:
-    """Search the lists of the block that its rows, and its guests, look at."""
+    """Search the lists of the block that its rows, and its remote queries, look at."""
     Z = cells.view.points(X)
     lists = BlockLists(Z, cells.rank[cells.pieces(near[:, 0], ids)], cells, block)
     everyone = np.arange(len(Z))
     own = lists.search(Z, near, ids, k, skip=everyone)
     theirs = tuple(A[:0] for A in own)
-    if guests is not None:
-        rows, _, cells_near, index = guests
+    if queries is not None:
+        rows, _, cells_near, index = queries
         theirs = lists.search(rows, cells_near, index, k)
     shifted = [(np.where(found < 0, -1, start + found), distances) for found, distances in (own, theirs)]
     return shifted[0], shifted[1]

@@ -35,11 +35,11 @@ class Here:
         """Return what a function says on every worker."""
         return [function()]
 
-    def submit(self, function: Callable, *args: Any, home: Any = None) -> Any:
+    def submit(self, function: Callable, *args: Any, owner: Any = None) -> Any:
         """Return the result of a task."""
         return function(*args)
 
-    def map(self, function: Callable, rows: Sequence[tuple], homes: Sequence[Any]) -> list[Any]:
+    def map(self, function: Callable, rows: Sequence[tuple], owners: Sequence[Any]) -> list[Any]:
         """Return the results of one task for every row of arguments."""
         return [function(*row) for row in rows]
 
@@ -84,11 +84,11 @@ def current_cluster(patience: float = 300.0) -> Here | Cluster:
 
 @dataclass
 class Layout:
-    """Where the row blocks are: block ``j`` has ``sizes[j]`` rows and lives on worker ``homes[j]``."""
+    """Where the row blocks are: block ``j`` has ``sizes[j]`` rows and lives on worker ``owners[j]``."""
 
     cluster: Here | Cluster
     sizes: list[int]
-    homes: list[Any]
+    owners: list[Any]
 
     @classmethod
     def spread(cls, cluster: Here | Cluster, sizes: Sequence[int]) -> Layout:
@@ -101,8 +101,8 @@ class Layout:
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def map(self, function: Callable, *columns: Sequence[Any]) -> list[Any]:
-        """Submit one task a block, at its home; its arguments are the block's entry of every column."""
-        return self.cluster.map(function, list(zip(*columns, strict=True)), self.homes)
+        """Submit one task a block, at its owner; its arguments are the block's entry of every column."""
+        return self.cluster.map(function, list(zip(*columns, strict=True)), self.owners)
 
 
 def deal(cluster: Here | Cluster, n_blocks: int) -> list[Any]:
@@ -111,14 +111,14 @@ def deal(cluster: Here | Cluster, n_blocks: int) -> list[Any]:
     return [workers[j * len(workers) // n_blocks] for j in range(n_blocks)]
 
 
-def exchange(cluster: Here | Cluster, sources: Sequence[Any], homes: Sequence[Any]) -> list[Any]:
+def exchange(cluster: Here | Cluster, sources: Sequence[Any], owners: Sequence[Any]) -> list[Any]:
     """Return the blocks that rows move to.
 
     Parameters
     ----------
     sources : sequence of results
         Each a list with one piece for every block moved to, as `split_rows` gives.
-    homes : sequence of worker addresses
+    owners : sequence of worker addresses
         Of the blocks moved to.
 
     Returns
@@ -126,9 +126,9 @@ def exchange(cluster: Here | Cluster, sources: Sequence[Any], homes: Sequence[An
     list of results
         Tuples of arrays: the pieces of all sources, one below the other.
     """
-    n = len(homes)
+    n = len(owners)
     pieces = cluster.map(getitem, [(source, j) for source in sources for j in range(n)], [None] * (n * len(sources)))
-    return cluster.map(_stack, [(pieces[j::n],) for j in range(n)], homes)
+    return cluster.map(_stack, [(pieces[j::n],) for j in range(n)], owners)
 
 
 def split_rows(arrays: tuple[Array, ...], rows: Array, dest: Array, n_blocks: int) -> list[tuple[Array, ...]]:
