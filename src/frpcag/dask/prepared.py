@@ -82,12 +82,15 @@ class ChunkSums:
 
     def deviations(self, reference: Array) -> tuple[Array, Array]:
         """Return the sums of ``X - reference`` over the rows, and how many entries are observed."""
-        tasks = [(chunk, reference) for chunk in self.chunks]
-        return tree_sum(self.cluster, self._on_chunks(_column_deviations, tasks)), self.count
+        return self._powers(reference, 1), self.count
 
     def squares(self, mean: Array) -> Array:
         """Return the sums of ``(X - mean)**2`` over the rows."""
-        return tree_sum(self.cluster, self._on_chunks(_column_squares, [(chunk, mean) for chunk in self.chunks]))
+        return self._powers(mean, 2)
+
+    def _powers(self, reference: Array, power: int) -> Array:
+        tasks = [(chunk, reference, power) for chunk in self.chunks]
+        return tree_sum(self.cluster, self._on_chunks(_column_powers, tasks))
 
     def _on_chunks(self, function: Any, tasks: Sequence[tuple]) -> list[Any]:
         return self.cluster.map(function, tasks, [None for _ in tasks])
@@ -230,19 +233,12 @@ def _looked_over(chunk: Array, start: int) -> tuple:
     return count, infinite, Maximum(empty), Maximum(-low), Maximum(high)
 
 
-def _column_deviations(chunk: Array, reference: Array) -> Array:
+def _column_powers(chunk: Array, reference: Array, power: int) -> Array:
     total = np.zeros(len(reference))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by check_range
         for at in range(0, len(chunk), _ROWS):
-            total += np.nansum(np.asarray(chunk[at : at + _ROWS], dtype=np.float64) - reference, axis=0)
-    return total
-
-
-def _column_squares(chunk: Array, mean: Array) -> Array:
-    total = np.zeros(len(mean))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for at in range(0, len(chunk), _ROWS):
-            total += np.nansum(np.square(chunk[at : at + _ROWS] - mean), axis=0)
+            rows = np.asarray(chunk[at : at + _ROWS], dtype=np.float64) - reference
+            total += np.nansum(rows**power, axis=0)
     return total
 
 

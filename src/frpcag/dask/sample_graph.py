@@ -140,28 +140,11 @@ def search_graph(
     )  # fmt: skip
     # Blocks see but part of the rows: the search is known to be exact where it was compared for all of them.
     found_exactly = (len(blocks) == 1 and search == "exact") or (recall == 1.0 and n <= _CHECKED_ROWS)
-    return laplacian_blocks(
-        layout,
-        rows,
-        ids,
-        normalized=normalized,
-        sigma=float(sigma),
-        method="exact" if found_exactly else "approximate",
-        recall=recall,
-        metric=metric.name,
-    )
+    known = {"sigma": float(sigma), "method": "exact" if found_exactly else "approximate", "metric": metric.name}
+    return laplacian_blocks(layout, rows, ids, normalized=normalized, recall=float(recall), **known)
 
 
-def given_graph(
-    layout: Layout,
-    ids: Sequence[Any],
-    A: sp.csr_array,
-    *,
-    sigma: float | None,
-    normalized: bool,
-    method: str,
-    metric: str | None = None,
-) -> BlockGraph:
+def given_graph(layout: Layout, ids: Sequence[Any], A: sp.csr_array, **known: Any) -> BlockGraph:
     """Cut a graph whose weights are known, nodes in the order of the caller's rows, into the blocks."""
     order = np.concatenate(layout.cluster.gather(list(ids)))
     position = np.empty_like(order)
@@ -171,32 +154,25 @@ def given_graph(
         part = A[order[bounds[j] : bounds[j + 1]]]
         part = sp.csr_array((part.data, position[part.indices], part.indptr), shape=part.shape).sorted_indices()
         rows.append(layout.cluster.submit(same, part, owner=owner))
-    known: dict[str, Any] = {"normalized": normalized, "sigma": sigma, "method": method, "metric": metric}
     return laplacian_blocks(layout, rows, ids, recall=np.nan, **known)
 
 
 def laplacian_blocks(
-    layout: Layout,
-    rows: Sequence[Any],
-    ids: Sequence[Any],
-    *,
-    normalized: bool,
-    sigma: float | None,
-    method: str,
-    recall: float,
-    metric: str | None,
+    layout: Layout, rows: Sequence[Any], ids: Sequence[Any], *, normalized: bool, **known: Any
 ) -> BlockGraph:
-    """Return the graph of symmetric weights, given as a block of rows with columns over all blocks each."""
+    """Return the graph of symmetric weights, given as a block of rows with columns over all blocks each.
+
+    ``known`` are fields of `BlockGraph`, as they come.
+    """
     blocks = range(len(layout.sizes))
     weights = layout.map(localize, rows, [layout.bounds for _ in blocks], blocks)
     halo = Halo(layout, weights)
-    known = layout.map(_degrees, weights)
-    parts = layout.map(_laplacian, weights, known, halo.fetch(known), [normalized for _ in blocks])
+    degree = layout.map(_degrees, weights)
+    parts = layout.map(_laplacian, weights, degree, halo.fetch(degree), [normalized for _ in blocks])
     n_edges, n_halo = tree_sum(layout.cluster, layout.map(_size, weights))
     return BlockGraph(
         parts, list(ids), halo, int(layout.bounds[-1]), int(n_edges) // 2, int(n_halo),
-        largest_block_eigenvalue(layout, parts, ids, halo),
-        sigma, method, normalized, float(recall), metric,
+        largest_block_eigenvalue(layout, parts, ids, halo), normalized=normalized, **known,
     )  # fmt: skip
 
 
