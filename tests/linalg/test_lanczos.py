@@ -65,6 +65,7 @@ graphs = st.builds(
 @pytest.mark.parametrize("where", ESTIMATES)
 @given(L=graphs)
 @example(L=random_laplacian(86, 0.05, True, 125))  # a second eigenvalue close below catches an early stop
+@example(L=random_laplacian(123, 0.05, True, 1792))  # the start is nearly orthogonal to the last eigenvector
 def test_estimate_is_never_below_the_largest_eigenvalue(where, L):
     lmax = dense_lmax(L)
     assert ESTIMATES[where](L) >= lmax * (1 - 1e-12)
@@ -73,7 +74,7 @@ def test_estimate_is_never_below_the_largest_eigenvalue(where, L):
 @pytest.mark.parametrize("where", ESTIMATES)
 @given(L=graphs)
 def test_estimate_is_at_most_a_few_percent_above_the_largest_eigenvalue(where, L):
-    assert ESTIMATES[where](L) <= 1.04 * max(dense_lmax(L), 0)
+    assert ESTIMATES[where](L) <= (1.07 if where == "blocks" else 1.011) * max(dense_lmax(L), 0)
 
 
 @pytest.mark.parametrize("where", ESTIMATES)
@@ -82,7 +83,7 @@ def test_largest_eigenvalue_is_found_in_a_tiny_component_of_a_large_graph(where)
     large = random_laplacian(600, 0.1, True, 0)
     L = sp.block_diag([large, [[1.0, -1.0], [-1.0, 1.0]]], format="csr")
     assert dense_lmax(large) < 1.5
-    assert 2 <= ESTIMATES[where](L) <= 2.04
+    assert 2 <= ESTIMATES[where](L) <= (2.14 if where == "blocks" else 2.03)
 
 
 @pytest.mark.parametrize("where", ESTIMATES)
@@ -122,40 +123,39 @@ def test_estimate_does_not_depend_on_the_number_of_threads():
 
 @pytest.mark.parametrize("where", ESTIMATES)
 def test_the_same_run_goes_wherever_the_vectors_live(where):
-    # Blocks start from another vector: the estimates agree to what the stop leaves open.
+    # Blocks take fewer steps, and a wider margin for them.
     L = random_laplacian(400, 0.02, True, 4)
-    assert ESTIMATES[where](L) == pytest.approx(largest_eigenvalue(L), rel=1e-3 if where == "blocks" else 1e-12)
+    assert ESTIMATES[where](L) == pytest.approx(largest_eigenvalue(L), rel=0.06 if where == "blocks" else 1e-12)
 
 
-def run(L, *, keep_all=True):
-    """Run on the host; return how often its vectors were looked at, and those multiplied by the matrix."""
-    looks, vectors, A = [], [], L / gershgorin(L)
-    start = np.random.default_rng(0).normal(size=L.shape[0])
+def run(L, start):
+    """Run on the host from a start; return the estimate, how often its vectors were looked at, and multiplied."""
+    looks, products, A = [], [], L / gershgorin(L)
 
     def apply(v):
-        vectors.append(v)
+        products.append(v)
         return A @ v
 
     def counted(v, image):
         looks.append(v)
         return look(v, image)
 
-    top_eigenvalue(Vectors(len(start), start, apply, counted, keep_all=keep_all), gershgorin(L))
-    return len(looks), vectors
+    return top_eigenvalue(Vectors(start, apply, counted), gershgorin(L)), len(looks), len(products)
 
 
-@pytest.mark.parametrize("keep_all", [True, False])
-def test_a_run_looks_at_its_vectors_once_for_each_product_with_the_matrix(keep_all):
-    looks, vectors = run(random_laplacian(400, 0.02, True, 4), keep_all=keep_all)
-    assert looks == len(vectors) <= 31
+def test_a_run_looks_at_its_vectors_once_for_each_product_with_the_matrix():
+    _, looks, products = run(random_laplacian(400, 0.02, True, 4), np.random.default_rng(0).normal(size=400))
+    assert looks == products == 101
 
 
-def test_with_a_basis_all_vectors_of_a_run_are_orthogonal():
-    # The zero of a dense random graph lies far from the others and would come up a second time within 30 steps.
-    _, vectors = run(random_laplacian(300, 0.3, True, 2))
-    Q = np.array([v / np.linalg.norm(v) for v in vectors])
-    assert len(Q) > 20
-    np.testing.assert_allclose(Q @ Q.T, np.eye(len(Q)), atol=1e-12)
+@pytest.mark.parametrize("share", [1e-3, 1e-6])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_start_nearly_orthogonal_to_the_last_eigenvector_finds_its_eigenvalue(share, seed):
+    L = random_laplacian(300, 0.02, True, seed)
+    values, vectors = np.linalg.eigh(L.toarray())
+    start = np.random.default_rng(seed).normal(size=300)
+    start -= (1 - share) * vectors[:, -1] * (vectors[:, -1] @ start)
+    assert run(L, start)[0] >= values[-1]
 
 
 def test_a_tensor_in_host_memory_has_the_estimate_of_the_host():

@@ -178,12 +178,11 @@ def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence
         return layout.map(_apply, parts, v, near, [bound for _ in v])
 
     vectors = Vectors(
-        n=int(layout.bounds[-1]),
         start=layout.map(start_vector, ids),
         apply=apply,
         look=lambda v, image: tree_sum(layout.cluster, layout.map(look, v, image)),
         combine=lambda numbers, *some: layout.map(combine, [numbers for _ in parts], *some),
-        keep_all=False,
+        steps=40,  # each is a round of the cluster
     )
     return top_eigenvalue(vectors, bound)
 

@@ -107,4 +107,4 @@ class TorchCSR:
         """Return it by a run on the device."""
         bound = float(self.sum_rows(self.val.abs()).max()) if self.nnz else 0.0
         start = torch.from_numpy(start_vector(np.arange(self.shape[0]))).to(self.val.device)
-        return top_eigenvalue(Vectors(len(start), start, lambda v: self.matvec(v) / bound), bound)
+        return top_eigenvalue(Vectors(start, lambda v: self.matvec(v) / bound), bound)
