@@ -262,32 +262,19 @@ class DaskEngine(Engine):
         low_rank = layout.cluster.array(parts, [(size, U.shape[1]) for size in sizes], U.dtype)
         return low_rank, Moves(*tree_sum(layout.cluster, moves))
 
-    def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
-        """Return the results by name."""
+    def large(self, X: Any, low_rank: Any, centred: Centred, factors: Factors) -> tuple[Any, Any, Any]:
+        """Return the clean part, the corruptions and the embedding as they are handed out."""
         import dask.array as da
 
         # A worker may have died with its rows since they were restored.
         self.cluster.gather(self.cluster.map(len, [(part,) for part in self.restored], [None for _ in self.restored]))
-        center, scale = centred.center, centred.scale
-        mean, sizes, dtype = center + factors.origin * scale, X.chunks[0], low_rank.dtype
-        embedding = low_rank.map_blocks(
-            block_tasks.project, mean=mean, scale=scale, V=factors.V, dtype=dtype, chunks=(sizes, (len(factors.Sigma),))
-        )
-        large = {
-            "low_rank": low_rank,
-            "sparse": da.map_blocks(block_tasks.residual, X, low_rank, dtype=dtype),
-            "embedding": embedding,
-        }
-        results = {f"{name}_": self._stored(name, array) for name, array in large.items()}
-        return results | {
-            "components_": factors.V.T,
-            "singular_values_": factors.Sigma,
-            "mean_": mean,
-            "center_": center,
-            "scale_": scale,
-            "sample_graph_": graphs[0],
-            "feature_graph_": graphs[1],
-        }
+        scale, dtype = centred.scale, low_rank.dtype
+        known = {"mean": centred.center + factors.origin * scale, "scale": scale, "V": factors.V, "dtype": dtype}
+        embedding = low_rank.map_blocks(block_tasks.project, chunks=(X.chunks[0], (len(factors.Sigma),)), **known)
+        sparse = da.map_blocks(block_tasks.residual, X, low_rank, dtype=dtype)
+        return (
+            self._stored("low_rank", low_rank), self._stored("sparse", sparse), self._stored("embedding", embedding)
+        )  # fmt: skip
 
     def _stored(self, name: str, array: Any) -> Any:
         """Return an array written to the backend's output and read from there, or as it is without one."""

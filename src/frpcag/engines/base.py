@@ -169,9 +169,13 @@ class Engine:
         """Return the factors of the clean part about its mean; ``U`` may be overwritten."""
         raise NotImplementedError
 
-    def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
-        """Return the results by name."""
+    def large(self, X: Any, low_rank: Any, centred: Centred, factors: Factors) -> tuple[Any, Any, Any]:
+        """Return the clean part, the corruptions and the embedding as they are handed out."""
         raise NotImplementedError
+
+    def handed(self, value: Any) -> Any:
+        """Return a result of the kind of the matrix given."""
+        return value
 
     def as_array(self, Xc: Any) -> Any:
         """Return centred data as a NumPy array on the host."""

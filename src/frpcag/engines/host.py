@@ -61,8 +61,8 @@ class HostEngine(ArrayEngine):
         U -= origin.astype(U.dtype)
         return Factors(origin, *gram_svd(U, self.model.n_components, random_state=self.model.random_state))
 
-    def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
-        """Return the results by name."""
+    def large(self, X: Any, low_rank: Array, centred: Centred, factors: Factors) -> tuple[Array, Array, Array]:
+        """Return the clean part, the corruptions and the embedding."""
         sparse = np.empty_like(low_rank)
 
         def subtract(rows: slice) -> None:
@@ -72,16 +72,4 @@ class HostEngine(ArrayEngine):
 
         with block_pool(self.model.n_jobs) as run:
             run(subtract, row_blocks(sparse.shape))
-        embedding = np.multiply(factors.W, factors.Sigma, out=factors.W)
-        return {
-            "low_rank_": low_rank,
-            "sparse_": sparse,
-            "embedding_": embedding,
-            "components_": factors.V.T,
-            "singular_values_": factors.Sigma,
-            "mean_": centred.center + factors.origin * centred.scale,
-            "center_": centred.center,
-            "scale_": centred.scale,
-            "sample_graph_": graphs[0],
-            "feature_graph_": graphs[1],
-        }
+        return low_rank, sparse, np.multiply(factors.W, factors.Sigma, out=factors.W)

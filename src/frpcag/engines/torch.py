@@ -117,23 +117,16 @@ class TorchEngine(ArrayEngine):
         origin = U.mean(dim=0, dtype=torch.float64)
         origin = origin if self.model.center else torch.zeros_like(origin)
         U -= origin.to(U.dtype)
-        return Factors(origin, *gram_svd(U, self.model.n_components, random_state=self.model.random_state))
+        W, Sigma, V = gram_svd(U, self.model.n_components, random_state=self.model.random_state)
+        return Factors(origin, W, Sigma, V.T.contiguous().T)
 
-    def results(self, X: Any, low_rank: Any, centred: Centred, factors: Factors, graphs: tuple[Any, Any]) -> dict:
-        """Return the results by name, as tensors where ``X`` came as one."""
-        results = {
-            "low_rank_": low_rank,
-            "sparse_": (X - low_rank).nan_to_num_(nan=0.0),
-            "embedding_": factors.W * factors.Sigma,
-            "components_": factors.V.T.contiguous(),
-            "singular_values_": factors.Sigma,
-            "mean_": centred.center + factors.origin * centred.scale,
-            "center_": centred.center,
-            "scale_": centred.scale,
-            "sample_graph_": graphs[0],
-            "feature_graph_": graphs[1],
-        }
-        return results if self.gives_tensors else _host_results(results)
+    def large(self, X: Tensor, low_rank: Tensor, centred: Centred, factors: Factors) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the clean part, the corruptions and the embedding."""
+        return low_rank, (X - low_rank).nan_to_num_(nan=0.0), factors.W * factors.Sigma
+
+    def handed(self, value: Any) -> Any:
+        """Return a result of the kind of the matrix given."""
+        return value if self.gives_tensors else _on_host(value)
 
     def _copied(self, X: Any) -> Tensor:
         X = validate_matrix(self.model, X, reset=True)
@@ -227,21 +220,18 @@ def _numpy_dtype(X: Tensor) -> np.dtype:
     return np.dtype(str(X.dtype).removeprefix("torch."))
 
 
-def _host_results(results: dict[str, Any]) -> dict[str, Any]:
-    """Return results as NumPy arrays and graphs of SciPy matrices."""
-    host = dict(results)
-    for name, value in results.items():
-        if isinstance(value, Tensor):
-            host[name] = value.cpu().numpy()
-        elif isinstance(value, TensorGraph):
-            host[name] = value.to_host()
-    return host
+def _on_host(value: Any) -> Any:
+    """Return a tensor as a NumPy array, a graph of tensors as one of SciPy matrices, and other values as they are."""
+    if isinstance(value, TensorGraph):
+        return value.to_host()
+    return value.cpu().numpy() if isinstance(value, Tensor) else value
 
 
 def to_host(model: Any) -> Any:
     """Return a copy of a fitted model whose attributes are NumPy arrays and graphs of SciPy matrices."""
     model = copy.copy(model)
-    vars(model).update(_host_results({name: value for name, value in vars(model).items() if name.endswith("_")}))
+    for name, value in vars(model).items():
+        setattr(model, name, _on_host(value))
     return model
 
 

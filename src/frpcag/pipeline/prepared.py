@@ -124,11 +124,25 @@ class Prepared:
         return self.engine.whole(stages, again)
 
     def results(self, solved: Solved) -> dict[str, Any]:
-        """Return what a fitted model holds of the size of the data or a side of it; ``solved`` lets go of its ``U``."""
-        factors = self.engine.factors(solved.solution.U)
+        """Return what a fitted model holds of its data, by name; ``solved`` lets go of its ``U``."""
+        engine, centred = self.engine, self.centred
+        factors = engine.factors(solved.solution.U)
         del solved.solution.U  # its memory is for the results
         self.clock.lap("factorize")
-        return self.engine.results(self.X, solved.low_rank, self.centred, factors, solved.graphs)
+        low_rank, sparse, embedding = engine.large(self.X, solved.low_rank, centred, factors)
+        results = {
+            "low_rank_": low_rank,
+            "sparse_": sparse,
+            "embedding_": embedding,
+            "components_": factors.V.T,
+            "singular_values_": factors.Sigma,
+            "mean_": centred.center + factors.origin * centred.scale,
+            "center_": centred.center,
+            "scale_": centred.scale,
+            "sample_graph_": solved.graphs[0],
+            "feature_graph_": solved.graphs[1],
+        }
+        return {name: engine.handed(value) for name, value in results.items()}
 
     def _steps(self, graphs: Pair, gammas: tuple[float, float], start: Any) -> tuple[Solution, Any]:
         """Return the solution on the centred data, after Ctrl-C the certified result so far, and its problem."""
