@@ -72,9 +72,7 @@ def denoise(
     (2700, 50)
     """
     adata = adata.copy() if copy else adata
-    X = adata.X if layer is None else adata.layers[layer]
-    genes = _genes(adata, mask_var)
-    chosen = _as_float32(_columns(X, genes))
+    X, genes, chosen = _counts(adata, layer, mask_var)
     values = chosen.data if sp.issparse(chosen) else chosen
     params = {**COUNTS, "random_state": 0, "nonnegative": not (values < 0).any(), **params}
     k = min(n_neighbors, adata.n_obs - 1)
@@ -124,11 +122,19 @@ def cluster(
     from pandas import Categorical
 
     adata = adata.copy() if copy else adata
-    X = adata.X if layer is None else adata.layers[layer]
-    chosen = _as_float32(_columns(X, _genes(adata, mask_var)))
+    _, _, chosen = _counts(adata, layer, mask_var)
     model = FRPCAGClustering(n_clusters, **{"random_state": 0, **params}).fit(chosen)
     adata.obs[key_added] = Categorical([str(label) for label in model.labels_])
     return adata if copy else None
+
+
+def _counts(adata: Any, layer: str | None, mask_var: str | Array | None) -> tuple[Any, Array, Any]:
+    """Return the counts as stored, the positions of the genes to use, and their columns in float32."""
+    X = adata.X if layer is None else adata.layers[layer]
+    genes = _genes(adata, mask_var)
+    chosen = X if len(genes) == X.shape[1] else X[:, genes]  # all of them without a copy
+    sparse = sp.issparse(X)
+    return X, genes, chosen.tocsr().astype(np.float32, copy=False) if sparse else np.asarray(chosen, dtype=np.float32)
 
 
 def _genes(adata: Any, mask_var: str | Array | None) -> Array:
@@ -145,15 +151,6 @@ def _genes(adata: Any, mask_var: str | Array | None) -> Array:
     if mask.dtype != bool or mask.shape != (adata.n_vars,) or not mask.any():
         raise ValueError(f"mask_var must be a mask of {adata.n_vars} genes that keeps some; got shape {mask.shape}.")
     return np.flatnonzero(mask)
-
-
-def _columns(X: Any, genes: Array) -> Any:
-    """Return the chosen columns; all of them without a copy."""
-    return X if len(genes) == X.shape[1] else X[:, genes]
-
-
-def _as_float32(X: Any) -> Any:
-    return X.tocsr().astype(np.float32, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float32)
 
 
 def _layer(X: Any, genes: Array, low_rank: Array, *, keep_zeros: bool) -> Any:

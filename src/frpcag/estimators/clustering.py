@@ -19,8 +19,17 @@ from frpcag.estimators.compressive import CompressiveFRPCAG
 from frpcag.estimators.decomposition import FRPCAG
 from frpcag.estimators.tags import accepts_matrices
 from frpcag.estimators.whole import fit_as_far_as_possible, raise_if_interrupted, take_columns, whole_fit
-from frpcag.labels.assign import AS_THE_PAPER, Labelled, check_assignment, label_bytes, label_rows
-from frpcag.labels.cleaned import Cleaned, Space, carried, rows_to_label
+from frpcag.labels import (
+    AS_THE_PAPER,
+    Cleaned,
+    Labelled,
+    Space,
+    carried,
+    check_assignment,
+    label_bytes,
+    label_rows,
+    rows_to_label,
+)
 from frpcag.runtime.arrays import is_dask, is_tensor
 from frpcag.runtime.memory import require_memory
 from frpcag.runtime.warn import muted
