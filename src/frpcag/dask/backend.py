@@ -26,7 +26,6 @@ class BlockState:
     """A solve whose parts live on the workers."""
 
     problem: BlockProblem
-    lam: float
     features: Any
     numbers: Numbers
     on_host: bool
@@ -126,7 +125,7 @@ class DaskBackend(Backend):
         ]
         data = layout.cluster.map(join_rows, rows, [layout.owners[first] for first in firsts[:-1]])
         blocks.clear()  # the joined copies serve from here on
-        return BlockState(problem, step, features, numbers, on_host, np.array(firsts), data, start)
+        return BlockState(problem, features, numbers, on_host, np.array(firsts), data, start)
 
     def resume(self, state: BlockState, *, max_iter: int) -> tuple[float, int, dict[str, Any] | None]:
         """Go on from the checkpoint, if there is one; return as `Backend.resume`.

@@ -47,7 +47,7 @@ def diagonal_sum(part: LocalGraph) -> float:
 
 
 def largest(U: Array) -> Maximum:
-    return Maximum(max(float(U.max()), -float(U.min())))
+    return Maximum(float(np.fmax.reduce(np.abs(U), axis=None, initial=0.0)))
 
 
 def column_totals(U: Array, unit: float) -> Array:

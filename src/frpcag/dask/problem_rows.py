@@ -10,6 +10,7 @@ import numpy as np
 
 from frpcag.backends.rows import sampling
 from frpcag.backends.units import Moves, Terms, Units, frame_rows, levels_of, restore_rows
+from frpcag.dask import block_tasks
 from frpcag.dask.block_problem import BlockProblem, RowBlocks
 from frpcag.dask.row_blocks import LocalGraph
 from frpcag.dask.tasks import Maximum, tree_sum
@@ -30,7 +31,7 @@ def largest(problem: BlockProblem) -> float | None:
     """Return the largest absolute entry; None when the backend has let go of the blocks."""
     if not problem.X.parts:
         return None
-    return float(tree_sum(problem.layout.cluster, problem.layout.map(_largest, problem.X.parts)).value)
+    return float(tree_sum(problem.layout.cluster, problem.layout.map(block_tasks.largest, problem.X.parts)).value)
 
 
 def left(problem: BlockProblem, right: Array, along: str, ratio: float) -> list[Any]:
@@ -79,10 +80,6 @@ def _null(X: Array, graph: LocalGraph | None) -> Array:
 
 def _some(X: Array, graph: LocalGraph | None, step: int) -> tuple[Array, Array]:
     return X[::step].astype(np.float64), _null(X, graph)[::step]
-
-
-def _largest(X: Array) -> Maximum:
-    return Maximum(float(np.fmax.reduce(np.abs(X), axis=None, initial=0.0)))
 
 
 def _left(X: Array, graph: LocalGraph | None, right: Array, along: str, ratio: float) -> Array:
