@@ -130,7 +130,8 @@ class FRPCAG(SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Examples
     --------
-    >>>     >>> from frpcag import FRPCAG
+    >>> import numpy as np
+    >>> from frpcag import FRPCAG
     >>> rng = np.random.default_rng(0)
     >>> clean = np.repeat(rng.normal(size=(3, 20)), 20, axis=0)
     >>> X = clean + 5 * (rng.random(clean.shape) < 0.05)
