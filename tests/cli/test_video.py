@@ -256,6 +256,19 @@ def test_ctrl_c_leaves_nothing(stack, frpcag, working_folder, monkeypatch, ctrl_
     assert entries(working_folder) == ["walk.npy"]
 
 
+def test_parameters_of_learning_are_refused_where_nothing_is_learned(stack, frpcag):
+    result = frpcag("video", stack, "--model", "separator.npz", "--set", "gamma1=3")
+    assert result.exit_code == 2
+    assert "--set gamma1 is for learning" in result.stderr
+
+
+def test_a_parameter_of_the_separator_is_set(stack, frames, frpcag, working_folder):
+    assert frpcag("video", stack, "--set", "tol=0.5", "--quiet").exit_code == 0
+    record = json.loads((working_folder / "frpcag-run-walk/run.json").read_text())
+    assert record["parameters"]["tol"] == record["certificate"]["tol"] == 0.5
+    assert record["certificate"]["relative_gap"] == BackgroundSeparator(tol=0.5).fit(frames).duality_gap_
+
+
 def test_a_foreign_model_is_refused(stack, frpcag, working_folder):
     np.savez(working_folder / "other.npz", X=np.zeros(3))
     result = frpcag("video", stack, "--model", "other.npz")

@@ -27,6 +27,10 @@ def work(run: Run) -> Result:
     asked = run.asked
     if asked.file.startswith(STREAMS):
         raise InputError(f"SOURCE={asked.file} is a stream, which plays once; record a part of it and pass the file.")
+    if asked.model and asked.set:
+        raise InputError(
+            f"--set {next(iter(asked.set))} is for learning, and --model learns nothing; drop one of them."
+        )
     frames = FrameSource(
         run.file, max_frames=asked.max_frames, every=asked.every, resize=asked.resize, color=asked.color
     )
