@@ -152,11 +152,10 @@ class Halo:
         return fetched
 
 
-def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence[Any], halo: Halo) -> float:
+def largest_block_eigenvalue(
+    layout: Layout, parts: Sequence[Any], ids: Sequence[Any], halo: Halo, *, on_client: int = 1 << 18
+) -> float:
     """Return an upper estimate of the largest eigenvalue of a matrix in row blocks.
-
-    As `frpcag.linalg.lanczos.largest_eigenvalue`, but without a basis: to keep all vectors would take as much memory of
-    the workers as 60 features in float32, and a second sum over all blocks in every step.
 
     Parameters
     ----------
@@ -166,8 +165,17 @@ def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence
     ids : sequence of results
         Which node each row of a block is.
     halo : Halo
+    on_client : int, default=262144
+        With so many rows or fewer the matrix comes to the client, which takes the steps of the host. Of more rows, each
+        step is a round of the cluster.
     """
-    bound = tree_sum(layout.cluster, layout.map(_gershgorin, parts)).value
+    cluster = layout.cluster
+    bound = tree_sum(cluster, layout.map(_gershgorin, parts)).value
+    sizes = np.array(cluster.gather(layout.map(len, ids)))
+    if sizes.sum() <= on_client and bound > 0:
+        whole = Cut(0, sizes, sizes, np.array([0, len(sizes)]))
+        A = join_graphs(cluster.gather(parts), whole)[0] / bound
+        return top_eigenvalue(Vectors(start_vector(np.concatenate(cluster.gather(ids))), lambda v: A @ v), bound)
     # Blocks each block needs rows of, in the order of its halo.
     neighbours = [[j for i, j in halo.pairs if i == block] for block in range(len(parts))]
 
@@ -180,7 +188,7 @@ def largest_block_eigenvalue(layout: Layout, parts: Sequence[Any], ids: Sequence
     vectors = Vectors(
         start=layout.map(start_vector, ids),
         apply=apply,
-        look=lambda v, image: tree_sum(layout.cluster, layout.map(look, v, image)),
+        look=lambda v, image: tree_sum(cluster, layout.map(look, v, image)),
         combine=lambda numbers, *some: layout.map(combine, [numbers for _ in parts], *some),
         steps=40,  # each is a round of the cluster
     )
