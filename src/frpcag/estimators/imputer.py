@@ -23,6 +23,8 @@ Array = np.ndarray
 
 # Relative duality gap of the default model: a filled-in value needs no more digits.
 TOL = 3e-3
+# Gammas that predict best may be large, and hubs of the graph then make the steps short.
+MAX_ITER = 2000
 # Multiples of the scale-free gammas from which they are searched.
 START = (0.1, 0.3)
 # Entries count up to this many median deviations when columns are turned.
@@ -111,7 +113,7 @@ class RobustGraphImputer(SavedModel, OneToOneFeatureMixin, TransformerMixin, Bas
 
 def _default_model() -> FRPCAGCV:
     """Return a model that keeps levels and uses few neighbours (docs/decisions/imputer.md)."""
-    model = FRPCAG(laplacian="combinatorial", n_neighbors=5, tol=TOL, random_state=0)
+    model = FRPCAG(laplacian="combinatorial", n_neighbors=5, tol=TOL, max_iter=MAX_ITER, random_state=0)
     return FRPCAGCV(model, multiples1=START[:1], multiples2=START[1:], search="walk", random_state=0)
 
 

@@ -89,7 +89,7 @@ def solve_backgrounds(
     >>> from frpcag.video.background import solve_backgrounds
     >>> path = sp.csr_array(np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]))
     >>> planes = np.array([100.0, 180, 100])[:, None, None]
-    >>> solve_backgrounds(planes, path, 10.0, tol=1e-3, max_iter=500).U.ravel().round(1)
+    >>> solve_backgrounds(planes, path, 10.0, tol=1e-6, max_iter=500).U.ravel().round(1)
     array([100., 100., 100.], dtype=float32)
     """
     options = SolveOptions(tol=tol, max_iter=max_iter, backend=backend, callback=callback)
