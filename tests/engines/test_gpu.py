@@ -46,7 +46,7 @@ def test_float32_iterates_stay_at_rounding_of_the_reference(p):
     assert_allclose(runs[1][1], runs[0][1], rtol=1e-3, atol=1e-4)
     found, expected = runs[1][0], runs[0][0]
     assert_allclose(found._replace(excess=0), expected._replace(excess=0), rtol=1e-5)
-    assert_allclose(found.gap, expected.gap, atol=2e-6)  # a small difference of large sums
+    assert_allclose(found.gap, expected.gap, atol=5e-6)  # a small difference of large sums
 
 
 def test_float64_fit_equals_the_reference():
