@@ -179,7 +179,10 @@ def gram_factors(gram: Any, n_components: int | float | None) -> tuple[Any, Any]
         Signs are fixed by `fix_signs`.
     """
     xp = library_of(gram)
-    values, vectors = xp.linalg.eigh(gram)
+    try:
+        values, vectors = xp.linalg.eigh(gram)
+    except RuntimeError:  # a GPU's solver gives up on many equal eigenvalues; LAPACK does not
+        values, vectors = (part.to(gram.device) for part in xp.linalg.eigh(gram.cpu()))
     Sigma = xp.sqrt(xp.clip(xp.flip(values, (0,)), 0, None))
     c = count_components(Sigma, n_components)
     return Sigma[:c], fix_signs(xp.flip(vectors, (1,))[:, :c])[0]
