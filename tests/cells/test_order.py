@@ -33,6 +33,14 @@ def test_the_order_is_the_same_in_every_arrangement_unit_and_sign(kind, seed, n,
     np.testing.assert_array_equal(seen, X[np.ix_(*first)])
 
 
+def test_rows_of_the_same_ranks_in_other_columns_are_told_apart():
+    X = np.random.default_rng(404).gamma(2.0, size=(35, 4))
+    swapped = np.arange(35)
+    swapped[[7, 26]] = 26, 7  # their ranks are the same, in other columns
+    (rows, columns), (others, more) = canonical_order(X), canonical_order(X[swapped])
+    np.testing.assert_array_equal(X[swapped][np.ix_(others, more)], X[np.ix_(rows, columns)])
+
+
 def test_two_kinds_of_a_binary_column_are_told_apart_by_how_many_there_are():
     X = np.array([[0.0], [1.0], [0.0], [0.0]])
     assert canonical_order(X)[0][0] == canonical_order(-X)[0][0] != canonical_order(X[::-1])[0][0]
