@@ -141,3 +141,8 @@ def test_an_unknown_loss_is_refused_with_the_names_of_all():
         check_numbers("l3", 1.0)
     with pytest.raises(ValueError, match="loss='l3' is unknown"):
         Problem(np.zeros((2, 2)), None, None, 1.0, 1.0, loss="l3")
+
+
+@pytest.mark.parametrize("scale", [2.0**-600, 2.0**600])
+def test_hubers_function_is_in_range_where_its_argument_is(scale):
+    assert LOSSES["huber"].value(np.array([0.5 * scale, 3 * scale]), scale, np).tolist() == [0.125 * scale, 2.5 * scale]

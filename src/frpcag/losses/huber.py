@@ -13,8 +13,8 @@ DEGREE, STEEPEST, EXACT = 1, 1.0, False
 
 
 def value(r: Any, delta: float, xp: Any) -> Any:
-    """Return Huber's function."""
-    return xp.where(delta < r, r - delta / 2, r * r / (2 * delta))
+    """Return Huber's function; the quotient first, since squares of the extremes leave the range."""
+    return xp.where(delta < r, r - delta / 2, r * (r / (2 * delta)))
 
 
 def numbers(step: Any, delta: float) -> tuple[Any, ...]:

@@ -248,7 +248,7 @@ def gap_pass(
             r = r * r
         if LOSS == 2:
             delta = tl.load(control + DELTA)
-            r = tl.where(r > delta, r - delta / 2, r * r / (2 * delta))
+            r = tl.where(r > delta, r - delta / 2, r * (r / (2 * delta)))
         data += r
     column = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     columns = tl.num_programs(0) * tl.num_programs(1)
